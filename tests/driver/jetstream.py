@@ -241,13 +241,14 @@ class StreamScript:
         """Acknowledge the publish at an index of `published`."""
         self.last += 1
         answer = {"stream": self.name, "seq": self.last, **fields}
-        return self._answer(position, json.dumps(answer).encode())
+        return self.answer(json.dumps(answer).encode(), position)
 
     def refuse(self, position: int = -1, code: int = 503, err_code: int = 10077, description: str = "no room") -> int:
         """Refuse the publish at an index of `published`."""
-        return self._answer(position, json.dumps(refusal(code, err_code, description)).encode())
+        return self.answer(json.dumps(refusal(code, err_code, description)).encode(), position)
 
-    def _answer(self, position: int, payload: bytes) -> int:
+    def answer(self, payload: bytes, position: int = -1) -> int:
+        """Answer the publish at an index of `published`."""
         return self._sessions[position].deliver(self.published[position].reply, payload)
 
 

@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from jetspark.aio._interfaces import Drainable, PendingPublishes
 from jetspark.aio.connection_tasks import ConnectionTasks
-from jetspark.aio.futures import expire_request, settle_ping, settle_request
+from jetspark.aio.futures import expire_request, settle_better_request, settle_ping, settle_request
 from jetspark.aio.message import Msg
 from jetspark.aio.requests import request_with_own_inbox
 from jetspark.aio.server_check import ServerCheck
@@ -34,6 +34,7 @@ from jetspark.wire.headers import HeadersLike
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.outbound import Payload
+from jetspark.wire.reply_mux import ReplyCallback
 from jetspark.wire.subscriptions import SubscriptionState
 
 __all__ = ["ConnectionCore", "EventHandler"]
@@ -269,8 +270,12 @@ class ConnectionCore:
         *,
         own_inbox: bool = False,
         wildcards: bool = False,
+        seconds_for_better: Callable[[Message], float] | None = None,
     ) -> Msg:
-        """Send a request and wait for its answer; see `Connection.request`. `wildcards` allows them in the subject."""
+        """Send a request and wait for its answer; see `Connection.request`. `wildcards` allows them in the subject.
+
+        `seconds_for_better` says how long to wait for a better answer than the given one; 0 takes it.
+        """
         self.check_loop()
         self.check_reachable()
         answered: asyncio.Future[Message] = self.loop.create_future()
@@ -282,7 +287,10 @@ class ConnectionCore:
                     await request_with_own_inbox(self.client, self.flush_now, subject, payload, headers, answered),
                 )
             requests = self.client.ensure_reply_mux()
-            token, reply = requests.add_request(subject, partial(settle_request, answered))
+            settle: ReplyCallback = partial(settle_request, answered)
+            if seconds_for_better is not None:
+                settle = partial(settle_better_request, answered, seconds_for_better)
+            token, reply = requests.add_request(subject, settle)
             frame = b""
             try:
                 frame = self.outbound.encode(subject, payload, reply, headers, wildcards=wildcards)

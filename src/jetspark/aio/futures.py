@@ -6,12 +6,13 @@ Each ignores a future that is already done, as its waiter may have been cancelle
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from jetspark.wire.errors import DisconnectedError, Error, RequestTimeoutError
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import SubscriptionState
 
-__all__ = ["expire_request", "settle_ended", "settle_ping", "settle_request"]
+__all__ = ["expire_request", "settle_better_request", "settle_ended", "settle_ping", "settle_request"]
 
 
 def settle_ping(answered: asyncio.Future[None], error: Error | None) -> None:
@@ -28,6 +29,19 @@ def settle_request(answered: asyncio.Future[Message], outcome: Message | Error) 
             answered.set_exception(outcome)
         else:
             answered.set_result(outcome)
+
+
+def settle_better_request(
+    answered: asyncio.Future[Message], seconds_for_better: Callable[[Message], float], outcome: Message | Error
+) -> bool:
+    """Settle a request; return True to wait for a better reply, for which the present one is kept."""
+    seconds = 0.0 if isinstance(outcome, Error) else seconds_for_better(outcome)
+    if seconds:
+        timer = answered.get_loop().call_later(seconds, settle_request, answered, outcome)
+        answered.add_done_callback(lambda _: timer.cancel())
+        return True
+    settle_request(answered, outcome)
+    return False
 
 
 def settle_ended(sub: SubscriptionState, answered: asyncio.Future[Message]) -> None:

@@ -48,12 +48,15 @@ class AtomicBatch:
         Number of messages sent so far.
     state
         State; the batch accepts messages only while it is open (BAT-10).
+    expected_stream
+        The stream that its messages name, if they name one: only its answers count.
     """
 
     def __init__(self, batch_id: str | None = None) -> None:
         self.id = secrets.token_hex(11) if batch_id is None else batch_id
         self.count = 0
         self.state = BatchState.OPEN
+        self.expected_stream: str | None = None
         self._subject = ""
         self._failure: Error | None = None
         batch_headers(self.id, 1)  # refuses an id that is too long
@@ -85,6 +88,7 @@ class AtomicBatch:
             raise ConfigError("expected_last_sequence is allowed only in the first message of an atomic batch")
         if fields.get("expected_last_msg_id") is not None:
             raise ConfigError("expected_last_msg_id is not allowed in an atomic batch")
+        self.expected_stream = fields.get("expected_stream") or self.expected_stream
         ours = batch_headers(self.id, self.count + 1, commit)
         if headers is None and not fields:
             return ours
@@ -155,7 +159,7 @@ class AtomicBatch:
         try:
             if (status := answer.status) is not None:
                 raise StatusError(status.code, status.description, where=self._subject)
-            return read_pub_ack(answer.payload, self._subject)
+            return read_pub_ack(answer.payload, self._subject, self.expected_stream)
         except Error as error:
             self.fail(error)
             raise

@@ -12,6 +12,7 @@ buffer together.
 from __future__ import annotations
 
 import copy
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +26,9 @@ from jetspark.jetstream.errors import ConfigError, Error, PublishTimeoutError, S
 from jetspark.jetstream.info import PubAck
 from jetspark.jetstream.publish import (
     MAX_ACK_PREFIXES,
+    OTHER_STREAM_WAIT,
     PING_AT,
+    is_refusal_of_other_stream,
     no_stream_error,
     not_stored_hint,
     plain_ack_prefix,
@@ -93,8 +96,10 @@ class PendingPublish(msgspec.Struct, gc=False, eq=False):
     _frame: bytes  # the sent frame, kept for a retry; empty once it is settled
     _deadline: float  # when it fails, on the clock of the caller
     _owner: object  # kept alive until it is settled
+    _expected_stream: str | None = None  # the only stream whose answer counts
     _reply: bytes | None = None  # its acknowledgement, not decoded
     _error: Error | None = None  # why it failed
+    _refused_by_other: Error | None = None  # refusal of another stream, if the expected one does not answer
     _retries: int = 0  # number of retries
     _waiter: object = None  # set while somebody waits for it
 
@@ -200,7 +205,8 @@ class PublishWindow(Generic[P]):
         self._retry = options.retry
         self._prefix_length = len(self.prefix)
         self._runs: AckRunMatcher | None = None
-        self._plain: tuple[bytes, ...] = ()
+        self._plain: tuple[bytes, ...] = ()  # texts before the sequence
+        self._is_plain: Callable[[bytes], object] = _ignore
         self._retry_queue: deque[tuple[float, bytes]] = deque()
         self._ping_lead = (1 - PING_AT) * self._ack_timeout  # time before a deadline at which a PING is sent
         self._pinged = self._answered_ping = -_INFINITE  # times of the last PING, and of the last answered one
@@ -221,9 +227,11 @@ class PublishWindow(Generic[P]):
         """Publishes that were answered or have failed so far."""
         return self._published - len(self.pending)
 
-    def add(self, subject: str, token: bytes, frame: bytes, now: float, owner: object) -> P:
+    def add(
+        self, subject: str, token: bytes, frame: bytes, now: float, owner: object, expected_stream: str | None = None
+    ) -> P:
         """Add a publish whose frame will be sent now."""
-        publish = self._publish_type(subject, token, frame, now + self._ack_timeout, owner)
+        publish = self._publish_type(subject, token, frame, now + self._ack_timeout, owner, expected_stream)
         self.pending[token] = publish
         self._published += 1
         return publish
@@ -244,6 +252,10 @@ class PublishWindow(Generic[P]):
             if publish is None:
                 self._unmatched_acks += 1
                 continue
+            if publish._expected_stream is not None:
+                self.pending[token] = publish
+                self.on_other_reply(publish, Message(self.prefix + token, b"", b"", payload, None))
+                continue
             publish._frame = b""
             publish._reply = payload
             if publish._waiter is not None:
@@ -258,7 +270,7 @@ class PublishWindow(Generic[P]):
         publish = self.pending.get(token)
         if publish is None:
             self._unmatched_acks += 1
-        elif message.payload.startswith(self._plain):
+        elif publish._expected_stream is None and self._is_plain(message.payload) and not message.raw_header:
             del self.pending[token]
             publish._frame = b""
             publish._reply = message.payload
@@ -275,7 +287,7 @@ class PublishWindow(Generic[P]):
         """Read an answer that is not a plain acknowledgement. Return False if the publish has failed."""
         status = message.status
         if status is None:
-            return self._read_ack(publish, message.payload)
+            return self._read_ack(publish, message.payload, now)
         if status.code != _NO_RESPONDERS:
             return self._fail(publish, StatusError(status.code, status.description, where=publish.subject))
         delay = self._retry.delay(publish._retries, publish._deadline - now)
@@ -286,14 +298,21 @@ class PublishWindow(Generic[P]):
         self._retry_queue.append((now + delay, publish._token))
         return True
 
-    def _read_ack(self, publish: P, payload: bytes) -> bool:
+    def _read_ack(self, publish: P, payload: bytes, now: float) -> bool:
         try:
-            read_pub_ack(payload, publish.subject)
+            read_pub_ack(payload, publish.subject, publish._expected_stream)
         except Error as error:
-            return self._fail(publish, error)
+            if not is_refusal_of_other_stream(error, payload, publish._expected_stream):
+                return self._fail(publish, error)
+            if publish._refused_by_other is None:
+                publish._refused_by_other = error
+                publish._deadline = min(publish._deadline, now + OTHER_STREAM_WAIT)
+            return True
         prefix = plain_ack_prefix(payload)
-        if prefix is not None and len(self._plain) < MAX_ACK_PREFIXES:
+        if prefix is not None and prefix not in self._plain and len(self._plain) < MAX_ACK_PREFIXES:
             self._plain = (*self._plain, prefix)
+            texts = b"|".join(re.escape(text) for text in self._plain)
+            self._is_plain = re.compile(rb"(?:%b)[1-9]\d{0,18}\}" % texts).fullmatch
         publish._reply = payload
         self._settle(publish)
         return True
@@ -331,7 +350,10 @@ class PublishWindow(Generic[P]):
     def expire(self, now: float) -> list[tuple[P, bytes]]:
         """Fail the publishes whose timeout has passed; return them with their frames, which must not be sent later."""
         late = [publish for publish in list(self.pending.values()) if publish._deadline <= now]
-        return [(publish, self._fail_and_get_frame(publish, self._timeout_error(publish))) for publish in late]
+        return [
+            (publish, self._fail_and_get_frame(publish, publish._refused_by_other or self._timeout_error(publish)))
+            for publish in late
+        ]
 
     def fail(self, error: Error, subject: str | None = None) -> list[tuple[P, bytes]]:
         """Fail all publishes, or those to `subject`: the session was lost (PUB-13) or forbids them. See `expire`."""

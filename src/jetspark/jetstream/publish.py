@@ -49,6 +49,7 @@ __all__ = [
     "read_pub_ack",
     "schedule_at",
     "schedule_every",
+    "wait_for_expected_stream",
 ]
 
 MAX_ATOMIC_BATCH: Final = 1000
@@ -122,6 +123,18 @@ def is_refusal_of_other_stream(error: Error, payload: bytes, expected_stream: st
         return _answering_stream(payload).stream not in ("", expected_stream)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
+
+
+def wait_for_expected_stream(payload: bytes, expected_stream: str | None, timeout: float) -> float:
+    """Return for how many seconds to wait for a better answer than this one; 0 if it is the answer."""
+    if expected_stream is None:
+        return 0.0
+    try:
+        read_pub_ack(payload, expected_stream=expected_stream)
+    except Error as error:
+        other = is_refusal_of_other_stream(error, payload, expected_stream)
+        return min(OTHER_STREAM_WAIT, timeout / 2) if other else 0.0
+    return 0.0
 
 
 def plain_ack_prefix(payload: bytes) -> bytes | None:

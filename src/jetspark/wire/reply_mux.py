@@ -14,8 +14,8 @@ from jetspark.wire.reply_tokens import new_tokens
 
 __all__ = ["ReplyCallback", "ReplyMux", "is_no_responders"]
 
-ReplyCallback = Callable[[Message | Error], None]
-"""Called with the reply, or with the error why there is none."""
+ReplyCallback = Callable[[Message | Error], bool | None]
+"""Called with the reply, or with the error why there is none. It returns True to wait for another reply."""
 
 
 def is_no_responders(message: Message) -> bool:
@@ -59,16 +59,16 @@ class ReplyMux:
 
     def deliver(self, message: Message) -> None:
         """Handle a message on the inbox."""
-        waiting = self._callbacks.pop(message.raw_subject[len(self._prefix) :], None)
+        token = message.raw_subject[len(self._prefix) :]
+        waiting = self._callbacks.pop(token, None)
         if waiting is None:
             self.unmatched_replies += 1
             return
         subject, settle = waiting
-        settle(
-            NoRespondersError(f"nobody listens on {subject!r} (503, no responders)")
-            if is_no_responders(message)
-            else message
-        )
+        if is_no_responders(message):
+            settle(NoRespondersError(f"nobody listens on {subject!r} (503, no responders)"))
+        elif settle(message):
+            self._callbacks[token] = waiting
 
     def fail(self, error: Error, subject: str | None = None) -> None:
         """Let all requests, or only those to `subject`, fail with an error."""

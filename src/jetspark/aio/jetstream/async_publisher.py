@@ -139,7 +139,9 @@ class AsyncPublisher:
         if self._connection.write_buffer_full:
             await self._connection.wait_writable()
 
-    def send(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture | None:
+    def send(
+        self, subject: str, payload: Payload, headers: HeadersLike | None, expected_stream: str | None
+    ) -> PubAckFuture | None:
         """Send a message; return None if the caller must wait for `wait_writable` first."""
         window = self._window
         if len(window.pending) >= window.limit or self._connection.write_buffer_full:
@@ -147,7 +149,7 @@ class AsyncPublisher:
         token = window.next_token()
         frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
         self._connection.send_frame(frame)
-        future: PubAckFuture = window.add(subject, token, frame, self._now(), self)
+        future: PubAckFuture = window.add(subject, token, frame, self._now(), self, expected_stream)
         if self._timer is None:
             self._set_next_timer()
         if self._sub.ended:  # the subscription ended while the caller waited

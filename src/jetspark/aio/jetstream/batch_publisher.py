@@ -211,7 +211,8 @@ class BatchPublisher(HasCore[AtomicBatch]):
         """Send a message that needs an answer. Without one the batch fails; if it cannot be sent, nothing changes."""
         seconds = self._timeout if timeout is None else timeout
         try:
-            return await publish_request(self._connection, subject, payload, headers, seconds, retry)
+            expected = self._core.expected_stream
+            return await publish_request(self._connection, subject, payload, headers, seconds, retry, expected)
         except _UNANSWERED as error:
             self._core.fail(error)
             raise

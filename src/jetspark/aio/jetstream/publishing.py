@@ -70,17 +70,18 @@ class Publishing(JetStreamAPI):
         DisconnectedError
             The session was lost meanwhile; the same holds as for a timeout.
         InvalidAckError
-            The answer did not come from a stream.
+            The answer did not come from a stream, or from another one than `expected_stream`.
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
             The message cannot be sent. Nothing was sent.
         """
         seconds = self.timeout if timeout is None else timeout
         together = publish_headers(headers, fields)
         plan = RetryPolicy(retry_attempts, retry_wait)
-        reply = await publish_request(self._core.connection, subject, payload, together, seconds, plan)
+        expected = fields.get("expected_stream")
+        reply = await publish_request(self._core.connection, subject, payload, together, seconds, plan, expected)
         if (status := reply.status) is not None:
             raise StatusError(status.code, status.description, where=subject)
-        return read_pub_ack(reply.payload, subject)
+        return read_pub_ack(reply.payload, subject, expected)
 
     async def publish_async(
         self,
@@ -120,7 +121,8 @@ class Publishing(JetStreamAPI):
             publisher = core.publisher = AsyncPublisher(core.connection, core.publish_options)
         if fields:
             headers = publish_headers(headers, fields)
-        while (future := publisher.send(subject, payload, headers)) is None:
+        expected = fields.get("expected_stream")
+        while (future := publisher.send(subject, payload, headers, expected)) is None:
             await publisher.wait_writable()
         return future
 

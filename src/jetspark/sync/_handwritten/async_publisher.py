@@ -87,7 +87,9 @@ class ThreadSafePublisher(aio.AsyncPublisher):
         self._sync_connection = sync_connection
         super().__init__(sync_connection.inner, options)
 
-    def publish(self, subject: str, payload: Payload, headers: HeadersLike | None) -> PubAckFuture:
+    def publish(
+        self, subject: str, payload: Payload, headers: HeadersLike | None, expected_stream: str | None
+    ) -> PubAckFuture:
         """Send a message once there is room; runs in the caller's thread."""
         window = self._window
         if len(window.pending) >= window.limit:
@@ -97,7 +99,7 @@ class ThreadSafePublisher(aio.AsyncPublisher):
             frame = self._outbound.encode(subject, payload, window.prefix + token, headers)
             self._sync_connection.stage.append(frame)
             # Not the loop's clock: some loops read it once in each turn, and this is another thread.
-            future: PubAckFuture = window.add(subject, token, frame, monotonic(), self)
+            future: PubAckFuture = window.add(subject, token, frame, monotonic(), self, expected_stream)
         if self._timer is None:
             self._sync_connection.call_soon(self._set_next_timer)
         if self._sub.ended:  # it ended meanwhile, perhaps before the loop could see this publish
@@ -133,7 +135,8 @@ class PublishAsyncMixin(LoopProxy):
         if publisher is None or publisher.ended:
             publisher = self._run(self._make_publisher)
         assert isinstance(publisher, ThreadSafePublisher)
-        return publisher.publish(subject, payload, publish_headers(headers, fields) if fields else headers)
+        together = publish_headers(headers, fields) if fields else headers
+        return publisher.publish(subject, payload, together, fields.get("expected_stream"))
 
     def _make_publisher(self) -> aio.AsyncPublisher:
         core = core_of(self._inner)

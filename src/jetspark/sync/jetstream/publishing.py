@@ -71,7 +71,7 @@ class Publishing(PublishAsyncMixin, JetStreamAPI):
         DisconnectedError
             The session was lost meanwhile; the same holds as for a timeout.
         InvalidAckError
-            The answer did not come from a stream.
+            The answer did not come from a stream, or from another one than `expected_stream`.
         MaxPayloadError, BadSubjectError, BadHeadersError, ConfigError
             The message cannot be sent. Nothing was sent.
         """

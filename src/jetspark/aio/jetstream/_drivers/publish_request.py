@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from jetspark.aio.core import ConnectionCore
 from jetspark.aio.jetstream._drivers.ping_probe import PingProbe
 from jetspark.aio.message import Msg
 from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError
-from jetspark.jetstream.publish import no_stream_error, not_stored_hint
+from jetspark.jetstream.publish import no_stream_error, not_stored_hint, wait_for_expected_stream
 from jetspark.wire.headers import HeadersLike
+from jetspark.wire.messages import Message
 from jetspark.wire.outbound import Payload
 
 __all__ = ["publish_request"]
@@ -23,8 +25,9 @@ async def publish_request(
     headers: HeadersLike | None,
     timeout: float,  # noqa: ASYNC109 (the deadline is part of the call)
     retry: RetryPolicy,
+    expected_stream: str | None = None,
 ) -> Msg:
-    """Publish and wait for the answer of the stream, all within the timeout.
+    """Publish and wait for the answer of the (expected) stream, all within the timeout.
 
     Raises
     ------
@@ -34,11 +37,16 @@ async def publish_request(
     clock = asyncio.get_running_loop().time
     deadline = clock() + timeout
     tries = 0
+    seconds_for_better = None
+    if expected_stream is not None:
+        seconds_for_better = partial(_seconds_for_better, expected_stream, timeout)
     while True:
         probe = PingProbe(connection, deadline - clock())
         try:
             with connection.server_check.watch():
-                return await connection.request(subject, payload, timeout=deadline - clock(), headers=headers)
+                return await connection.request(
+                    subject, payload, deadline - clock(), headers, seconds_for_better=seconds_for_better
+                )
         except NoRespondersError:
             delay = retry.delay(tries, deadline - clock())
             if delay is None:
@@ -52,3 +60,7 @@ async def publish_request(
             probe.cancel()
         tries += 1
         await asyncio.sleep(delay)
+
+
+def _seconds_for_better(expected_stream: str, timeout: float, answer: Message) -> float:
+    return 0.0 if answer.status is not None else wait_for_expected_stream(answer.payload, expected_stream, timeout)
