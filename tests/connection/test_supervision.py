@@ -376,7 +376,8 @@ def test_both_fronts_offer_the_same_names_and_parameters() -> None:
 def test_the_package_offers_both_and_imports_neither() -> None:
     script = (
         "import sys, jetspark; before = set(sys.modules); jetspark.connect; jetspark.sync.connect; jetspark.events;"
-        "assert 'jetspark.aio' not in before; assert 'numpy' not in sys.modules; assert 'pyarrow' not in sys.modules"
+        "assert 'jetspark.aio' not in before; assert 'numpy' not in sys.modules; assert 'pyarrow' not in sys.modules;"
+        "import jetspark.bulk; assert 'pandas' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
