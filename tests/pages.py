@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
-__all__ = ["DOCS", "examples", "indented", "run", "run_at", "title"]
+__all__ = ["DOCS", "examples", "indented", "run", "run_at", "run_process", "title"]
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -19,7 +21,15 @@ def examples(page: str) -> list[str]:
 
 
 def run(script: str) -> str:
-    """Run a script, which must succeed, and return its output."""
+    """Run a script in this process, and return its output. A process of its own would import everything again."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(script, "<example>", "exec"), {"__name__": "__main__"})
+    return output.getvalue()
+
+
+def run_process(script: str) -> str:
+    """Run a script in a process of its own, which must succeed, and return its output."""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
