@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
 
 from demo.counts import Delay
 
@@ -40,6 +38,9 @@ def carrier_names() -> dict[str, str]:
 
 def draw_delays(delays: Sequence[Delay], path: Path) -> None:
     """Draw the mean departure delay by carrier and hour into a PNG."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     names = carrier_names()
     by_carrier = {code: [each for each in delays if each.carrier == code] for code in {each.carrier for each in delays}}
     carriers = sorted(by_carrier, key=lambda code: mean_delay(by_carrier[code]) or 0.0, reverse=True)
