@@ -13,7 +13,9 @@ each such case. A run with more than `MOST_RERUNS` of them fails. Cases without 
 
 from __future__ import annotations
 
+import functools
 import itertools
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -74,8 +76,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def folder_of(item: pytest.Item) -> str:
     """Return the folder below `tests` that contains a test; empty for a test elsewhere."""
-    folder = item.config.rootpath / "tests"
-    return item.path.relative_to(folder).parts[0] if item.path.is_relative_to(folder) else ""
+    return _folder_of(item.path, item.config.rootpath / "tests")
+
+
+@functools.cache
+def _folder_of(path: Path, tests: Path) -> str:
+    return path.relative_to(tests).parts[0] if path.is_relative_to(tests) else ""
 
 
 class Reruns:

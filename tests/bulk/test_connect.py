@@ -318,9 +318,9 @@ def test_a_forked_child_sees_the_connection_closed_and_the_parent_keeps_it_open(
 
 
 def test_pings_are_answered_while_the_client_waits() -> None:
-    # The server would give up 2.2 seconds after the last PONG. The process may be slow for that long.
-    with NatsServer(config={"ping_interval": "200ms", "ping_max": 10}) as server, bulk.connect(server.url) as own:
-        assert own.read(time.monotonic() + 5) is None
+    # The server would give up 1.1 seconds after the last PONG. The process may be slow for that long.
+    with NatsServer(config={"ping_interval": "100ms", "ping_max": 10}) as server, bulk.connect(server.url) as own:
+        assert own.read(time.monotonic() + 2.5) is None
         with pytest.raises(StreamNotFoundError):
             own.request(StreamInfoRequest("S"))
 
@@ -373,7 +373,7 @@ def test_a_refusal_is_raised_although_the_retry_gets_no_answer(server: NatsServe
         other.subscribe("REFUSED.API.>", callback=answer)
         other.flush()
         with pytest.raises(JetStreamUnavailableError):
-            own.request(AccountInfoRequest(), timeout=1, prefix="REFUSED.API.")
+            own.request(AccountInfoRequest(), timeout=0.5, prefix="REFUSED.API.")
 
 
 def test_a_request_over_the_limit_is_not_sent(connection: Connection) -> None:

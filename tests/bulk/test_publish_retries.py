@@ -105,7 +105,7 @@ def silent_after(count: int) -> Tamper:
 def test_a_silent_connection_is_opened_again(server: NatsServer, streams: Streams) -> None:
     name = streams.make()
     with Proxy(server, silent_after(5000)) as proxy, bulk.connect(proxy.url) as own:
-        report = bulk.publish(own, with_ids(name), ack_timeout=2, retry_timeout=10)
+        report = bulk.publish(own, with_ids(name), ack_timeout=1, retry_timeout=10)
         assert proxy.connections == 2
     assert report.count == COUNT
     assert stored(streams, name) == list(range(COUNT))

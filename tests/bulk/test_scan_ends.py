@@ -66,7 +66,7 @@ def gone_while_read(
 ) -> tuple[list[int], bulk.ScanReport]:
     """Read with few bytes in flight, and call a function after the first batch."""
     with bulk.scan(
-        connection, name, max_batch_rows=rows_read, max_bytes_in_flight=4000, timeout=2, read_method=read_method
+        connection, name, max_batch_rows=rows_read, max_bytes_in_flight=4000, timeout=1, read_method=read_method
     ) as batches:
         got = sequences(next(batches))
         assert batches.report.expected

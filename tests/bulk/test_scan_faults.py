@@ -89,7 +89,7 @@ def test_a_batch_whose_end_is_lost_is_requested_again(server: NatsServer, stored
         return table.message(row).header.startswith(b"NATS/1.0 204")
 
     with Proxy(server, drop_frame(is_end)) as proxy, bulk.connect(proxy.url) as own:
-        with bulk.scan(own, stored, read_method="direct", max_bytes_in_flight=1 << 20, timeout=2) as batches:
+        with bulk.scan(own, stored, read_method="direct", max_bytes_in_flight=1 << 20, timeout=1) as batches:
             got = [number for batch in batches for number in sequences(batch)]
         assert got == list(range(1, 20_001))
         assert batches.report.restarts == 1
@@ -123,7 +123,7 @@ def test_a_scan_continues_after_a_pause_of_the_server(read_method: str, monkeypa
         streams = Streams(own)
         name = streams.filled(20_000, size=100)
         with bulk.scan(
-            own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=1.5, read_method=read_method
+            own, name, max_bytes_in_flight=100_000, columns=["sequence"], timeout=0.8, read_method=read_method
         ) as batches:
             got = sequences(next(batches))
             server.pause()
@@ -232,7 +232,7 @@ def test_a_connection_without_answers_is_replaced(server: NatsServer, stored: st
         return data if seen < 300_000 else b""
 
     with Proxy(server, go_silent) as proxy, bulk.connect(proxy.url) as own:
-        table, report = read(own, stored, columns=["sequence"], timeout=2)
+        table, report = read(own, stored, columns=["sequence"], timeout=1)
         assert sequences(table) == list(range(1, 20_001))
         assert proxy.connections == 2
         assert report.restarts >= 1

@@ -84,8 +84,8 @@ async def test_a_stopped_server_is_considered_dead_after_two_pings(front: Front,
 
 async def test_pings_do_not_close_a_living_server(front: Front, url: str) -> None:
     recorder = Recorder()
-    connection = await front.connect(url, on_event=recorder, ping_interval=0.8)
-    await asyncio.sleep(3.2)  # longer than the time after which a silent server is given up
+    connection = await front.connect(url, on_event=recorder, ping_interval=0.5)
+    await asyncio.sleep(1.8)  # longer than the time after which a silent server is given up
     assert connection.connected
     assert recorder.names == ["Connected"]
 

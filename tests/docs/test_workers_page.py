@@ -70,9 +70,9 @@ class Worker:
 @contextmanager
 def started(program: str, server: NatsServer) -> Iterator[Worker]:
     assert WORK in program
-    waits = {"wait": "await asyncio.sleep(1)", "turn": "await asyncio.sleep(0.01)"}
+    waits = {"wait": "await asyncio.sleep(0.5)", "turn": "await asyncio.sleep(0.01)"}
     if "async def" not in program:
-        waits = {"wait": "time.sleep(1)", "turn": "time.sleep(0.01)"}
+        waits = {"wait": "time.sleep(0.5)", "turn": "time.sleep(0.01)"}
     script = SAY + program.replace(WORK, DONE.format(**waits))
     script = script.replace("nats://localhost:4222", server.url)
     process = subprocess.Popen(

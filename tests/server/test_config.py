@@ -31,7 +31,7 @@ def accepts(config: dict[str, object], directory: Path) -> str:
     return "" if done.returncode == 0 else done.stderr
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(pairs=st.dictionaries(KEYS, TEXT, min_size=1, max_size=6))
 def test_every_string_reaches_the_server_unchanged(server: NatsServer, pairs: dict[str, str]) -> None:
     server.reload({"server_metadata": pairs})

@@ -240,8 +240,8 @@ def test_a_server_that_does_not_become_ready_is_stopped(tmp_path: Path) -> None:
     sleeper = tmp_path / "nats-server"
     sleeper.write_text("#!/bin/sh\necho just a moment\nexec sleep 60\n")
     sleeper.chmod(0o755)
-    server = NatsServer(binary=sleeper, startup_timeout=2)
-    with pytest.raises(ServerStartError, match=r"not ready within 2 s(.|\n)*just a moment"):
+    server = NatsServer(binary=sleeper, startup_timeout=1)
+    with pytest.raises(ServerStartError, match=r"not ready within 1 s(.|\n)*just a moment"):
         server.start()
     assert not server.running
     server.close()
