@@ -15,7 +15,7 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 from jetspark import aio
-from jetspark.errors import BadSubjectError, Error
+from jetspark.errors import BadSubjectError, Error, InvalidReplyError
 from jetspark.wire.events import ErrorOccurred
 
 DELETE = "$JS.API.STREAM.DELETE.ORDERS"
@@ -171,3 +171,53 @@ async def test_the_api_cannot_make_a_push_subscription_listen_to_more_than_a_lit
         await bound(world)
     assert subject not in server.session.subjects
     assert len(server.sessions) == before + 1
+
+
+# -- names in answers of the API ---------------------------------------------------------------------------------------
+
+
+async def test_an_answer_about_another_stream_is_refused(world: World, worker: ConsumerScript) -> None:
+    context = await world.jetstream()
+    worker.js.answer("STREAM.INFO.ORDERS", {**worker.js.stream("OTHER").info})
+    with pytest.raises(InvalidReplyError, match="'OTHER', not 'ORDERS'"):
+        await context.stream("ORDERS")
+
+
+@pytest.mark.parametrize("fields", [{"name": "other"}, {"stream_name": "OTHER"}, {"name": "a b"}, {"name": ">"}])
+async def test_an_answer_about_another_consumer_is_refused(
+    world: World, worker: ConsumerScript, fields: dict[str, str]
+) -> None:
+    context = await world.jetstream()
+    for endpoint in ("CONSUMER.INFO.>", "CONSUMER.CREATE.>"):
+        worker.js.answer(endpoint, {**worker.info, **fields})
+    with pytest.raises(InvalidReplyError):
+        await context.consumer("ORDERS", "worker")
+    with pytest.raises(InvalidReplyError):
+        await context.create_consumer("ORDERS", durable_name="worker")
+    with pytest.raises(InvalidReplyError):
+        await context.pull_subscribe_bind("ORDERS", "worker")
+
+
+@pytest.mark.parametrize("name", ["", ">", "a.b", "a b", "a\r\nPUB x 0", "x" * 300], ids=repr)
+async def test_a_name_that_the_server_chose_must_be_usable(
+    world: World, worker: ConsumerScript, server: MemoryServer, name: str
+) -> None:
+    context = await world.jetstream()
+    worker.js.answer("CONSUMER.CREATE.>", {**worker.info, "name": name})
+    with pytest.raises(Error):
+        await context.create_consumer("ORDERS")
+    assert len(server.sessions) == 1
+
+
+@pytest.mark.parametrize("name", [">", "a.b", "a b", "a\r\nPUB x 0"], ids=repr)
+async def test_the_stream_that_captures_a_subject_must_have_a_usable_name(
+    world: World, worker: ConsumerScript, server: MemoryServer, name: str
+) -> None:
+    context = await world.jetstream()
+    worker.js.answer("STREAM.NAMES", {"total": 1, "offset": 0, "limit": 1024, "streams": [name]})
+    since = len(server.session.published())
+    with pytest.raises(BadSubjectError):
+        await context.pull_subscribe("orders.a")
+    with pytest.raises(BadSubjectError):
+        await context.subscribe("orders.a")
+    assert set(published(server, since)) == {"$JS.API.STREAM.NAMES"}

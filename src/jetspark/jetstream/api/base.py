@@ -23,7 +23,16 @@ from jetspark.jetstream.errors import (
 )
 from jetspark.jetstream.names import API_PREFIX
 
-__all__ = ["Done", "Request", "check_success", "encode_fields", "raise_error", "read_reply", "to_base_struct"]
+__all__ = [
+    "Done",
+    "Request",
+    "check_answered",
+    "check_success",
+    "encode_fields",
+    "raise_error",
+    "read_reply",
+    "to_base_struct",
+]
 
 R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S", bound=JsonStruct)
@@ -139,6 +148,15 @@ def check_success(payload: bytes, where: str) -> None:
     """Read a reply that only says whether the request succeeded. Raises APIError or InvalidReplyError."""
     if not read_reply(Done, payload, where).success:
         raise InvalidReplyError(f"{where}: the server reported neither success nor an error: {_shown(payload)}")
+
+
+def check_answered(where: str, kind: str, answered: str, asked: str) -> None:
+    """Raise InvalidReplyError if a reply is about another stream or consumer than the request.
+
+    The names in a reply become parts of later requests, so they must not be chosen by who answers.
+    """
+    if answered != asked:
+        raise InvalidReplyError(f"{where}: the reply is about the {kind} {answered[:200]!r}, not {asked!r}")
 
 
 def to_base_struct(reply: JsonStruct, cls: type[S]) -> S:

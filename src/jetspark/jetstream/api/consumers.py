@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from jetspark.jetstream.api.base import Request, check_success, encode_fields, raise_error, read_reply, to_base_struct
+from jetspark.jetstream.api.base import (
+    Request,
+    check_answered,
+    check_success,
+    encode_fields,
+    raise_error,
+    read_reply,
+    to_base_struct,
+)
 from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
 from jetspark.jetstream.codec import JsonEnum, encode
 from jetspark.jetstream.config import ConsumerConfig, Placement
-from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.errors import BadSubjectError, ConfigError, InvalidReplyError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.jetstream.names import check_consumer_name, check_filter_subject, check_stream_name
 
@@ -72,6 +80,19 @@ class _ConsumerEndpoint:
         check_consumer_name(self.consumer)
 
 
+def _read_consumer(payload: bytes, where: str, stream: str, name: str | None) -> ConsumerInfo:
+    info = to_base_struct(read_reply(_ConsumerReply, payload, where), ConsumerInfo)
+    check_answered(where, "stream", info.stream_name, stream)
+    if name is not None:
+        check_answered(where, "consumer", info.name, name)
+    else:
+        try:
+            check_consumer_name(info.name)
+        except BadSubjectError as error:
+            raise InvalidReplyError(f"{where}: the server chose a name that cannot be used: {error}") from None
+    return info
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerCreateRequest(Request[ConsumerInfo]):
     """Create or update a consumer.
@@ -123,7 +144,7 @@ class ConsumerCreateRequest(Request[ConsumerInfo]):
 
     def read(self, payload: bytes) -> ConsumerInfo:
         """Read the reply: the current consumer, with its name also if the server chose it."""
-        return to_base_struct(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
+        return _read_consumer(payload, self.endpoint, self.stream, self.config.name or self.config.durable_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +160,7 @@ class ConsumerInfoRequest(_ConsumerEndpoint, Request[ConsumerInfo]):
 
     def read(self, payload: bytes) -> ConsumerInfo:
         """Read the reply. ConsumerNotFoundError (10014), StreamNotFoundError (10059)."""
-        return to_base_struct(read_reply(_ConsumerReply, payload, self.endpoint), ConsumerInfo)
+        return _read_consumer(payload, self.endpoint, self.stream, self.consumer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, TypeVar
 
 from jetspark.jetstream.account import AccountInfo
-from jetspark.jetstream.api.base import Request, check_success, encode_fields, read_reply, to_base_struct
+from jetspark.jetstream.api.base import (
+    Request,
+    check_answered,
+    check_success,
+    encode_fields,
+    read_reply,
+    to_base_struct,
+)
 from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
 from jetspark.jetstream.codec import encode, to_builtins
 from jetspark.jetstream.config import Placement, StreamConfig
@@ -81,6 +88,12 @@ class AccountInfoRequest(Request[AccountInfo]):
         return to_base_struct(read_reply(_AccountInfoReply, payload, self.endpoint), AccountInfo)
 
 
+def _checked(info: StreamInfo, where: str) -> StreamInfo:
+    """Return the information on a stream. Raises InvalidReplyError if it is not the stream at the endpoint's end."""
+    check_answered(where, "stream", info.config.name or "", where.rpartition(".")[2])
+    return info
+
+
 @dataclass(frozen=True, slots=True)
 class _StreamConfigRequest(Request[StreamInfo]):
     config: StreamConfig
@@ -102,7 +115,7 @@ class _StreamConfigRequest(Request[StreamInfo]):
 
     def read(self, payload: bytes) -> StreamInfo:
         """Read the reply: the current stream."""
-        return to_base_struct(read_reply(_StreamReply, payload, self.endpoint), StreamInfo)
+        return _checked(to_base_struct(read_reply(_StreamReply, payload, self.endpoint), StreamInfo), self.endpoint)
 
     def retry_delay(self, error: APIError, tries: int) -> float | None:
         """Return the seconds to wait before a retry; None if a retry does not help.
@@ -176,7 +189,7 @@ class StreamInfoRequest(Request[StreamInfo]):
 
     def read(self, payload: bytes) -> StreamInfo:
         """Read the reply. StreamNotFoundError (10059) when there is no such stream."""
-        return to_base_struct(read_reply(_StreamReply, payload, self.endpoint), StreamInfo)
+        return _checked(to_base_struct(read_reply(_StreamReply, payload, self.endpoint), StreamInfo), self.endpoint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +242,8 @@ class StreamSubjectsRequest(Request[StreamInfoPage]):
     def read(self, payload: bytes) -> StreamInfoPage:
         """Read one page. StreamNotFoundError (10059) if there is no such stream."""
         reply = read_reply(_StreamReply, payload, self.endpoint)
-        return StreamInfoPage(to_base_struct(reply, StreamInfo), reply.total, reply.offset, reply.limit)
+        info = _checked(to_base_struct(reply, StreamInfo), self.endpoint)
+        return StreamInfoPage(info, reply.total, reply.offset, reply.limit)
 
 
 def all_subjects(
