@@ -227,10 +227,5 @@ async def test_a_retry_that_is_cancelled_anywhere_leaves_nothing_open(
 
 async def test_before_the_first_session_there_is_no_server_and_no_failure() -> None:
     client = ConnectionState(ConnectOptions(), print)
-    assert (client.server, client.fatal_error, client.handshake_frames, client.status) == (
-        None,
-        None,
-        None,
-        ConnectionStatus.CONNECTING,
-    )
+    assert (client.server, client.fatal_error, client.status) == (None, None, ConnectionStatus.CONNECTING)
     assert not client.closed

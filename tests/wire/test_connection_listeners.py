@@ -21,7 +21,7 @@ class _ReplyListener:
 
 def _client() -> ConnectionState:
     client = ConnectionState(ConnectOptions(), lambda event: None)
-    client.begin_handshake()
+    client.begin_session()
     client.on_session_opened(client.servers.servers[0], ServerInfo())
     return client
 

@@ -249,7 +249,7 @@ def test_ids_are_never_reused() -> None:
 
 def _opened(client: ConnectionState) -> Server:
     server, _ = _next(client.servers)
-    client.begin_handshake()
+    client.begin_session()
     client.on_session_opened(server, ServerInfo(server_id="X", headers=True))
     return server
 
@@ -285,22 +285,12 @@ def test_the_error_of_the_server_is_the_reason_of_the_loss() -> None:
     seen: list[Event] = []
     client = ConnectionState(ConnectOptions(), seen.append)
     server, _ = _next(client.servers)
-    inbound = client.begin_handshake()
+    inbound = client.begin_session()
     client.on_session_opened(server, ServerInfo(server_id="X", headers=True))
     inbound.feed(b"-ERR 'Stale Connection'\r\n")
     client.on_session_lost(DisconnectedError("the server closed the connection"))
     assert isinstance(seen[-1], Disconnected)
     assert "Stale Connection" in str(seen[-1].error)
-
-
-def test_frames_that_arrive_with_the_handshake_are_not_lost() -> None:
-    client = ConnectionState(ConnectOptions(), lambda event: None)
-    server, _ = _next(client.servers)
-    inbound = client.begin_handshake()
-    inbound.feed(b"PING\r\n")
-    assert not client.outbound.chunks
-    client.on_session_opened(server, ServerInfo(server_id="X", headers=True))
-    assert client.outbound.take_all() == b"PONG\r\n"
 
 
 def test_a_loss_with_unconfirmed_publishes_is_remembered() -> None:
@@ -337,7 +327,7 @@ def test_the_final_ping_is_answered_after_open_pings_and_their_callers_fail_at_o
 
 def test_a_requested_reconnect_tries_all_servers_at_once_and_counts_until_the_next_session() -> None:
     client = ConnectionState(ConnectOptions.of(list(THREE), randomize=False), lambda _: None)
-    client.begin_handshake()
+    client.begin_session()
     server, _ = _next(client.servers)
     client.on_session_opened(server, ServerInfo(server_id="X", headers=True))
     client.on_session_lost(DisconnectedError("cable cut"))
@@ -347,7 +337,7 @@ def test_a_requested_reconnect_tries_all_servers_at_once_and_counts_until_the_ne
     assert "the program called reconnect" in str(client.request_reconnect())
     assert [_next(client.servers)[1] for _ in range(3)] == [0, 0, 0]
     assert client.reconnect_requested
-    client.begin_handshake()
+    client.begin_session()
     client.on_session_opened(server, ServerInfo(server_id="X", headers=True))
     assert not client.reconnect_requested
 

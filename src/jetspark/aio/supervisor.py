@@ -165,10 +165,10 @@ class Supervisor:
         raise NoServersError(text, timed_out=timed_out) from failures[-1]
 
     async def _open_session(self, server: Server) -> None:
-        session, info = await open_transport(self.client, server.address)
+        session, accepted = await open_transport(self.client, server)
         self.session = session
         self._opened_at = self._loop.time()
-        self.client.on_session_opened(server, info)
+        session.begin(accepted)
         session.flush()
         self.notify_state_change()
 

@@ -12,9 +12,10 @@ from typing import Final, cast
 
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.errors import DisconnectedError, Error, ProtocolError, StaleConnectionError
-from jetspark.wire.frames import Control
+from jetspark.wire.inbound import Inbound
 from jetspark.wire.options import ServerAddress, TLSOptions
-from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session
+from jetspark.wire.server_pool import Server
+from jetspark.wire.session import Accepted, Read, StartTLS, Write, open_session, plaintext_error
 
 __all__ = ["SessionProtocol", "open_transport"]
 
@@ -35,20 +36,25 @@ class SessionProtocol(asyncio.BufferedProtocol):
         Whether the transport wants no more data for now.
     """
 
-    def __init__(self, client: ConnectionState, address: ServerAddress, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, client: ConnectionState, server: Server, loop: asyncio.AbstractEventLoop) -> None:
         self.lost: asyncio.Future[Error] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
         self.write_paused = False
-        self._address = address
+        self._server = server
         self._client = client
-        self._inbound = client.begin_handshake()
+        self._inbound: Inbound | None = None  # None until the server has accepted the client
+        self._handshake_bytes = bytearray()  # bytes that the handshake has not read yet
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._reading_paused = False
         self._closing = False  # closing: the socket is closed when the server has answered the last PING
         self._buffer = memoryview(bytearray(_READ_SIZE))
-        self._control_waiter: asyncio.Future[None] | None = None  # set when a control frame has come
+        self._bytes_waiter: asyncio.Future[None] | None = None  # set when bytes of the handshake have come
         self._writable_waiter: asyncio.Future[None] | None = None  # set when the transport wants more data
+
+    @property
+    def _address(self) -> ServerAddress:
+        return self._server.address
 
     # -- called by the transport ---------------------------------------------------------------------------------
 
@@ -59,13 +65,20 @@ class SessionProtocol(asyncio.BufferedProtocol):
         return self._buffer  # asyncio's TLS slices it, so it must be a view
 
     def buffer_updated(self, nbytes: int) -> None:
-        client = self._client
         if self.lost.done() and not self._closing:
             return
         data = self._buffer[:nbytes].tobytes()
+        if self._inbound is None:
+            self._handshake_bytes += data
+            _wake_waiter(self._bytes_waiter)
+        else:
+            self._feed(self._inbound, data)
+
+    def _feed(self, inbound: Inbound, data: bytes) -> None:
+        client = self._client
         client.pings.received += 1
         try:
-            self._inbound.feed(data)
+            inbound.feed(data)
         except Error as error:
             self.fail(error)
             return
@@ -73,9 +86,6 @@ class SessionProtocol(asyncio.BufferedProtocol):
             failure = ProtocolError(f"{self._address}: cannot go on reading: {type(error).__name__}: {error}")
             failure.__cause__ = error
             self.fail(failure)
-            return
-        if client.handshake_frames is not None:
-            _wake_waiter(self._control_waiter)
             return
         if client.fatal_error is not None:
             self.fail(client.fatal_error)
@@ -190,41 +200,51 @@ class SessionProtocol(asyncio.BufferedProtocol):
     def _mark_lost(self, error: Error) -> None:
         if not self.lost.done():
             self.lost.set_result(error)
-        _wake_waiter(self._control_waiter)
+        _wake_waiter(self._bytes_waiter)
         _wake_waiter(self._writable_waiter)
 
     # -- opening -------------------------------------------------------------------------------------------------
 
-    async def handshake(self, address: ServerAddress) -> ServerInfo:
+    async def handshake(self) -> Accepted:
         """Run `open_session` until the server has accepted the client."""
-        conversation = open_session(self._client.options, address)
+        conversation = open_session(self._client.options, self._client.servers, self._server)
         step = next(conversation)
         try:
             while True:
-                if isinstance(step, ReadLine):
-                    step = conversation.send(await self._next_control_frame())
-                elif isinstance(step, StartTLS):
-                    await self._start_tls(address)
-                    step = next(conversation)
+                if isinstance(step, Read):
+                    step = conversation.send(await self._receive())
+                    continue
+                if isinstance(step, StartTLS):
+                    await self._start_tls()
                 else:
                     assert isinstance(step, Write)
                     assert self._transport is not None
                     self._transport.write(step.data)
-                    step = next(conversation)
+                step = next(conversation)
         except StopIteration as done:
-            return cast("ServerInfo", done.value)
+            return cast("Accepted", done.value)
 
-    async def _next_control_frame(self) -> Control:
-        frames = self._client.handshake_frames
-        assert frames is not None
-        while not frames:
+    def begin(self, accepted: Accepted) -> None:
+        """Begin the session that the server has accepted."""
+        inbound = self._inbound = self._client.begin_session()
+        self._client.on_session_opened(self._server, accepted.info)
+        if accepted.unread:
+            self._feed(inbound, accepted.unread)
+
+    async def _receive(self) -> bytes:
+        while not self._handshake_bytes:
             if self.lost.done():
                 raise self.lost.result()
-            self._control_waiter = self._loop.create_future()
-            await self._control_waiter
-        return frames.popleft()
+            self._bytes_waiter = self._loop.create_future()
+            await self._bytes_waiter
+        data = bytes(self._handshake_bytes)
+        self._handshake_bytes.clear()
+        return data
 
-    async def _start_tls(self, address: ServerAddress) -> None:
+    async def _start_tls(self) -> None:
+        address = self._address
+        if self._handshake_bytes:
+            raise plaintext_error(self._client.options, address, bytes(self._handshake_bytes))
         options = self._client.options.tls or TLSOptions()
         assert self._transport is not None
         transport = await self._loop.start_tls(
@@ -238,16 +258,19 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._transport = transport
 
 
-async def open_transport(client: ConnectionState, address: ServerAddress) -> tuple[SessionProtocol, ServerInfo]:
-    """Open a socket and a session on it within `connect_timeout`. Nothing stays open after a failure."""
+async def open_transport(client: ConnectionState, server: Server) -> tuple[SessionProtocol, Accepted]:
+    """Open a socket and do the handshake within `connect_timeout`. Nothing stays open after a failure.
+
+    The caller must call `begin` at once.
+    """
     loop = asyncio.get_running_loop()
-    session = SessionProtocol(client, address, loop)
+    session = SessionProtocol(client, server, loop)
     try:
         async with asyncio.timeout(client.options.connect_timeout):
-            await loop.create_connection(lambda: session, address.host, address.port)
-            return session, await session.handshake(address)
+            await loop.create_connection(lambda: session, server.address.host, server.address.port)
+            return session, await session.handshake()
     except BaseException:
-        session.fail(DisconnectedError(f"{address}: not opened"))
+        session.fail(DisconnectedError(f"{server.address}: not opened"))
         raise
 
 

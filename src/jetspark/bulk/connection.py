@@ -162,7 +162,7 @@ class Connection:
             self.reconnect()
 
     def _open(self) -> None:
-        opened = open_any(self.options, self._servers.to_try(), self._set_socket)
+        opened = open_any(self.options, self._servers.pool, self._servers.to_try(), self._set_socket)
         self.address, self.server_info = opened.server.address, opened.server_info
         self._servers.on_session_opened(opened.server, opened.server_info)
         self._received.begin_session(self.address, opened.unread)

@@ -9,18 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from jetspark.wire import frames
 from jetspark.wire.connect_failure import to_connect_error
 from jetspark.wire.errors import (
     ConnectError,
     DisconnectedError,
     Error,
     NoServersError,
-    ProtocolError,
 )
 from jetspark.wire.options import ConnectOptions, TLSOptions
-from jetspark.wire.server_pool import Server
-from jetspark.wire.session import ReadLine, ServerInfo, StartTLS, Write, open_session
+from jetspark.wire.server_pool import Server, ServerPool
+from jetspark.wire.session import Accepted, Read, ServerInfo, StartTLS, Write, open_session
 
 __all__ = ["OpenedSession", "open_any", "set_timeout"]
 
@@ -44,14 +42,19 @@ class OpenedSession:
 
 
 def open_any(
-    options: ConnectOptions, servers: Sequence[Server], on_socket: Callable[[socket.socket | None], None]
+    options: ConnectOptions,
+    pool: ServerPool,
+    servers: Sequence[Server],
+    on_socket: Callable[[socket.socket | None], None],
 ) -> OpenedSession:
     """Open a session with the first of the servers that accepts it.
 
     Parameters
     ----------
+    pool
+        Learns which servers require TLS.
     servers
-        The servers, in the order in which they are tried.
+        Its servers, in the order in which they are tried.
     on_socket
         Gets each socket as soon as there is one, so that another thread can shut it down, and None when it is closed.
 
@@ -62,7 +65,7 @@ def open_any(
     """
     failures: list[Error] = []
     for server in servers:
-        opening = _Opening(options, server, on_socket)
+        opening = _Opening(options, pool, server, on_socket)
         try:
             return opening.open()
         except (OSError, ValueError, Error) as error:  # ValueError: the host is not valid
@@ -85,24 +88,29 @@ def set_timeout(opened: socket.socket, deadline: float) -> None:
 
 class _Opening:
     def __init__(
-        self, options: ConnectOptions, server: Server, on_socket: Callable[[socket.socket | None], None]
+        self,
+        options: ConnectOptions,
+        pool: ServerPool,
+        server: Server,
+        on_socket: Callable[[socket.socket | None], None],
     ) -> None:
         self._options = options
+        self._pool = pool
         self._server = server
-        self._address = server.address
         self._on_socket = on_socket
         self._deadline = time.monotonic() + options.connect_timeout
         self._socket: socket.socket | None = None
-        self._parser = frames.Parser()
 
     def open(self) -> OpenedSession:
         self._set_socket(
-            socket.create_connection((self._address.host, self._address.port), self._options.connect_timeout)
+            socket.create_connection(
+                (self._server.address.host, self._server.address.port), self._options.connect_timeout
+            )
         )
         self._opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _enlarge_kernel_buffer(self._opened)
-        info = self._handshake()
-        return OpenedSession(self._opened, self._server, info, self._parser.unread)
+        accepted = self._handshake()
+        return OpenedSession(self._opened, self._server, accepted.info, accepted.unread)
 
     def close(self) -> None:
         if self._socket is not None:
@@ -119,41 +127,32 @@ class _Opening:
         set_timeout(self._socket, self._deadline)
         return self._socket
 
-    def _handshake(self) -> ServerInfo:
-        conversation = open_session(self._options, self._address)
+    def _handshake(self) -> Accepted:
+        conversation = open_session(self._options, self._pool, self._server)
         step = next(conversation)
         try:
             while True:
-                if isinstance(step, ReadLine):
-                    frame = self._next_frame()
-                    if isinstance(frame, frames.MsgFrame):
-                        raise ProtocolError(
-                            f"{self._address}: the server sent a message before it accepted the connection"
-                        )
-                    step = conversation.send(frame)
-                elif isinstance(step, StartTLS):
-                    if self._parser.unread:
-                        raise ProtocolError(f"{self._address}: the server sent more bytes before the TLS handshake")
+                if isinstance(step, Read):
+                    step = conversation.send(self._receive())
+                    continue
+                if isinstance(step, StartTLS):
                     self._start_tls()
-                    step = next(conversation)
                 else:
                     assert isinstance(step, Write)
                     self._opened.sendall(step.data)
-                    step = next(conversation)
+                step = next(conversation)
         except StopIteration as done:
-            return cast("ServerInfo", done.value)
+            return cast("Accepted", done.value)
 
-    def _next_frame(self) -> frames.Frame:
-        data = b""
-        while (frame := next(self._parser.feed(data), None)) is None:
-            data = self._opened.recv(4096)
-            if not data:
-                raise DisconnectedError("the server closed the connection")
-        return frame
+    def _receive(self) -> bytes:
+        data = self._opened.recv(4096)
+        if not data:
+            raise DisconnectedError("the server closed the connection")
+        return data
 
     def _start_tls(self) -> None:
         tls = self._options.tls or TLSOptions()
-        host = tls.server_hostname or self._address.tls_name or self._address.host
+        host = tls.server_hostname or self._server.address.tls_name or self._server.address.host
         self._set_socket(tls.context().wrap_socket(self._opened, server_hostname=host))
 
 

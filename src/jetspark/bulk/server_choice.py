@@ -35,6 +35,8 @@ class ServerChoice:
 
     Attributes
     ----------
+    pool
+        The servers.
     leaving
         Whether the next session should be opened with another server.
     """
@@ -42,7 +44,7 @@ class ServerChoice:
     def __init__(self, options: ConnectOptions) -> None:
         self.leaving = False
         self._enabled = options.leave_unavailable_server
-        self._pool = ServerPool(options, SystemRandom())
+        self.pool = ServerPool(options, SystemRandom())
         self._current: Server | None = None
         self._since = self._latest = -math.inf  # the trouble's first and latest sign
         self._not_before = -math.inf
@@ -54,8 +56,8 @@ class ServerChoice:
         After a plain loss, the servers of the options come first: others may not be reachable from here. A connection
         that leaves its server takes this one last.
         """
-        self._pool.restart_rounds()
-        servers = list(self._pool.servers)
+        self.pool.restart_rounds()
+        servers = list(self.pool.servers)
         return servers if self.leaving else sorted(servers, key=lambda server: server.discovered)
 
     def on_session_opened(self, server: Server, info: ServerInfo) -> None:
@@ -67,16 +69,18 @@ class ServerChoice:
         self.leaving = False
         self._current = server
         self._since = self._latest = -math.inf
-        self._pool.reset_failures(server)
-        self._pool.servers.remove(server)
-        self._pool.servers.append(server)
+        self.pool.reset_failures(server)
+        self.pool.servers.remove(server)
+        self.pool.servers.append(server)
         self.on_info(info)
 
     def on_info(self, info: ServerInfo) -> None:
-        """Note the servers that the cluster reports."""
+        """Note the servers that the cluster reports, and that the server requires TLS."""
+        if self._current is not None and info.tls_required:
+            self.pool.note_tls(self._current, encrypted=False)
         if self._current is not None and info.connect_urls:
-            self._pool.update_discovered(info.connect_urls, self._current)
-            if self._pool.in_minority:
+            self.pool.update_discovered(info.connect_urls, self._current)
+            if self.pool.in_minority:
                 self._note_trouble()
 
     def on_answer(self) -> None:
@@ -84,7 +88,7 @@ class ServerChoice:
 
         A server that has lost its cluster says nothing by that: as a former leader, it answers for some seconds more.
         """
-        if self._pool.in_minority:
+        if self.pool.in_minority:
             return
         self._since = self._latest = self._not_before = -math.inf
         self._backoff.reset()
@@ -103,9 +107,9 @@ class ServerChoice:
     def should_leave(self) -> bool:
         """Return whether JetStream has not served for some seconds, and there is another server."""
         now = time.monotonic()
-        recent = self._pool.in_minority or now <= self._latest + _FORGET_AFTER
+        recent = self.pool.in_minority or now <= self._latest + _FORGET_AFTER
         trouble = recent and now >= self._since + LEAVE_AFTER - _TOLERANCE
-        return self._enabled and trouble and now >= self._not_before and self._pool.others_known
+        return self._enabled and trouble and now >= self._not_before and self.pool.others_known
 
     def leave(self) -> None:
         """Note that the server is left."""

@@ -1,10 +1,10 @@
 """State machine of a connection and its sessions: subscriptions, waiting publishes, and the handling of each frame.
 
-A front (asyncio) owns the sockets. It asks `server_pool` which server to try, opens a session with `begin_handshake`
-and `on_session_opened`, feeds the received bytes, sends the bytes in `outbound`, and calls `on_session_lost`. This
-module makes all changes of state, in order and without a clock: it restores subscriptions before it sends publishes
-that waited (REC-02), it ends the subscription that a permissions violation names (REC-09), and it reports each change
-as an event.
+A front (asyncio) owns the sockets. It asks `server_pool` which server to try, does the handshake of `session`, calls
+`begin_session` and `on_session_opened`, feeds the received bytes, sends the bytes in `outbound`, and calls
+`on_session_lost`. This module makes all changes of state, in order and without a clock: it restores subscriptions
+before it sends publishes that waited (REC-02), it ends the subscription that a permissions violation names (REC-09),
+and it reports each change as an event.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import enum
 import math
 import re
 import secrets
-from collections import deque
 from collections.abc import Callable
 from random import Random, SystemRandom
 from typing import Final
@@ -100,8 +99,6 @@ class ConnectionState:
         Objects to call when no answer can come any more. The set holds weak references.
     timed_senders
         Objects to call before anything is handed to a socket. The set holds weak references.
-    handshake_frames
-        Frames of a session that is being opened; None once it is open.
     session_listeners
         Objects to call when another session is open after a loss. The set holds weak references.
     reconnect_requested
@@ -129,7 +126,6 @@ class ConnectionState:
         self.reply_mux = ReplyMux(self.new_inbox())
         self.fatal_error: Error | None = None
         self.paused_subscriptions: set[SubscriptionState] = set()
-        self.handshake_frames: deque[Control] | None = None
         self.has_unconfirmed_publishes = False
         self.connection: object = None
         self.reply_listeners: WeakSet[ReplyListener] = WeakSet()
@@ -154,10 +150,9 @@ class ConnectionState:
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
-    def begin_handshake(self) -> Inbound:
-        """Begin to open a session; return its reader. Until `on_session_opened`, control frames are kept."""
+    def begin_session(self) -> Inbound:
+        """Return the reader of a session that a server has accepted. Call `on_session_opened` before it reads."""
         self.fatal_error = self._last_server_error = None
-        self.handshake_frames = deque()
         return Inbound(
             self.subscriptions.by_sid,
             on_control=self._on_control,
@@ -179,9 +174,6 @@ class ConnectionState:
         self._sessions += 1
         self._cause_removed = False
         self._on_info(info)
-        early, self.handshake_frames = self.handshake_frames or deque(), None
-        for frame in early:
-            self._on_control(frame)
         for listener in list(self.session_listeners):
             listener.on_session_restored()
 
@@ -197,7 +189,6 @@ class ConnectionState:
 
     def on_session_refused(self, server: Server, error: Error) -> None:
         """Handle a session that could not be opened."""
-        self.handshake_frames = None
         self.servers.count_failure(server, error)
         if self._sessions:
             callback = error.callback if isinstance(error, CredentialsCallbackError) else None
@@ -385,9 +376,7 @@ class ConnectionState:
         return PING
 
     def _on_control(self, frame: Control) -> None:
-        if self.handshake_frames is not None:
-            self.handshake_frames.append(frame)
-        elif isinstance(frame, Ping):
+        if isinstance(frame, Ping):
             self.outbound.queue_command(PONG)
         elif isinstance(frame, Pong):
             self.pings.on_pong()
@@ -401,6 +390,8 @@ class ConnectionState:
         leaving = info.lame_duck and not (self.info.lame_duck and self.info.server_id == info.server_id)
         self.info = info
         self.outbound.max_payload = info.max_payload
+        if info.tls_required:
+            self.servers.note_tls(self.server, encrypted=False)
         fresh = self.servers.update_discovered(info.connect_urls, self.server) if info.connect_urls else []
         if fresh:
             self._emit(ServersDiscovered(tuple(fresh)))

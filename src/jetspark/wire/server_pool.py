@@ -95,6 +95,14 @@ class ServerPool:
         grown = self._options.reconnect_wait * _BACKOFF_FACTOR ** min(self._round - 1, 30)
         return min(grown, self._options.reconnect_wait_max) * (1 - self._rng.random() / 2)
 
+    def note_tls(self, server: Server, *, encrypted: bool) -> None:
+        """Use TLS in all later sessions with a server that requires it; with every server, once one was `encrypted`.
+
+        So nobody who can change what a server sends in plaintext makes the client send its credentials in plaintext.
+        """
+        for each in (server, *self.servers, *self._unreported) if encrypted else (server,):
+            each.address = replace(each.address, tls=True)
+
     def reset_failures(self, server: Server) -> None:
         """Reset the failures of a server that accepted the connection, and what the last server has reported."""
         server.failures = server.auth_failures = 0

@@ -1,7 +1,10 @@
 """The handshake that opens a connection, and the server's INFO and `-ERR` frames.
 
-`open_session` is a generator: it yields the steps to do (`ReadLine`, `StartTLS`, `Write`) and receives their results.
-It does not use sockets, so that every front, blocking or asyncio, can use it.
+`open_session` is a generator: it yields the steps to do (`Read`, `StartTLS`, `Write`) and receives the bytes that were
+read. It does not use sockets, so that every front, blocking or asyncio, can use it.
+
+Nothing is trusted that comes before TLS. There must be one INFO and not a byte more, and nothing of it stays that says
+where the client connects next.
 """
 
 from __future__ import annotations
@@ -28,11 +31,13 @@ from jetspark.wire.errors import (
     StaleConnectionError,
     TLSError,
 )
-from jetspark.wire.frames import PING, PONG, Control, Err, Info, Ping, Pong
+from jetspark.wire.frames import CRLF, PING, PONG, Control, Err, Info, MsgFrame, Parser, Ping, Pong
 from jetspark.wire.options import ConnectOptions, ServerAddress
+from jetspark.wire.server_pool import Server, ServerPool
 
 __all__ = [
-    "ReadLine",
+    "Accepted",
+    "Read",
     "ServerInfo",
     "StartTLS",
     "Step",
@@ -40,10 +45,13 @@ __all__ = [
     "open_session",
     "parse_err",
     "parse_info",
+    "plaintext_error",
 ]
 
 LANGUAGE: Final = "python-jetspark"
 PROTOCOL: Final = 1  # the server may send INFO at any time
+_MAX_FRAMES: Final = 1000
+"""Most frames of a server between CONNECT and its answer."""
 
 
 class ServerInfo(msgspec.Struct, frozen=True, rename={"lame_duck": "ldm"}):
@@ -91,12 +99,12 @@ class ServerInfo(msgspec.Struct, frozen=True, rename={"lame_duck": "ldm"}):
     """Text that the client must sign to prove its nkey."""
 
 
-class ReadLine(NamedTuple):
-    """Step: read the next control frame."""
+class Read(NamedTuple):
+    """Step: wait for bytes of the server, and send all that have come to the generator."""
 
 
 class StartTLS(NamedTuple):
-    """Step: do a TLS handshake on this connection."""
+    """Step: do a TLS handshake on this connection. If the front holds bytes of the server, raise `plaintext_error`."""
 
 
 class Write(NamedTuple):
@@ -105,7 +113,23 @@ class Write(NamedTuple):
     data: bytes
 
 
-Step = ReadLine | StartTLS | Write
+Step = Read | StartTLS | Write
+
+
+class Accepted(NamedTuple):
+    """The result of a handshake.
+
+    Attributes
+    ----------
+    info
+        The latest INFO of the server.
+    unread
+        Bytes that came after the handshake.
+    """
+
+    info: ServerInfo
+    unread: bytes
+
 
 _info_decoder: Final = msgspec.json.Decoder(ServerInfo)
 
@@ -118,46 +142,94 @@ def parse_info(frame: Info) -> ServerInfo:
         raise ProtocolError(f"cannot read the server's INFO: {error}") from error
 
 
-def open_session(options: ConnectOptions, address: ServerAddress) -> Generator[Step, Control | None, ServerInfo]:
+def open_session(options: ConnectOptions, servers: ServerPool, server: Server) -> Generator[Step, bytes, Accepted]:
     """Do the handshake on an open socket until the server accepts the connection: INFO, TLS, CONNECT, PING, PONG.
 
-    CONNECT always asks for headers, for no-responders replies and for protocol 1 (WIR-01).
+    CONNECT always asks for headers, for no-responders replies and for protocol 1 (WIR-01). The pool of servers learns
+    that a server requires TLS, and that the connection is encrypted.
 
     Raises
     ------
     AuthenticationError, TLSError, ConnectError, ProtocolError
         The server does not accept the connection; the message names its address, never credentials.
     """
-    wanted = address.tls or options.tls is not None
-    first = options.tls is not None and options.tls.handshake_first
-    if first:
+    parser = Parser()
+    encrypted = options.tls is not None and options.tls.handshake_first
+    if encrypted:
         yield StartTLS()
-    frame = yield ReadLine()
-    if isinstance(frame, Err):
-        raise parse_err(frame.text, str(address))
-    if not isinstance(frame, Info):
-        raise ProtocolError(f"{address}: the first line is not INFO; check that a NATS server listens there")
-    info = parse_info(frame)
-    if wanted and not (info.tls_required or info.tls_available):
-        raise TLSError(f"{address}: TLS is requested, but the server does not offer it; enable TLS on the server")
-    if not first and (wanted or info.tls_required):
+        servers.note_tls(server, encrypted=True)
+    first = yield from _next_frame(parser, server)
+    info = _first_info(first, server, trusted=encrypted or not _wants_tls(options, server))
+    if info.tls_required:
+        servers.note_tls(server, encrypted=False)
+    if not encrypted and _wants_tls(options, server):
+        if not (info.tls_required or info.tls_available):
+            raise TLSError(
+                f"{server.address}: TLS is requested, or was used before, but the server does not offer it; enable TLS "
+                "on the server"
+            )
+        if parser.unread:
+            raise plaintext_error(options, server.address, parser.unread)
         yield StartTLS()
+        servers.note_tls(server, encrypted=True)
+        encrypted = True
+        info = msgspec.structs.replace(info, connect_urls=[], lame_duck=False)
     if not info.headers:
-        raise ConnectError(f"{address}: server version {info.version} has no headers; JetStream needs 2.2 or newer")
-    yield Write(connect_command(options, address, info) + PING)
-    while True:
-        frame = yield ReadLine()
+        raise ConnectError(
+            f"{server.address}: server version {info.version} has no headers; JetStream needs 2.2 or newer"
+        )
+    yield Write(connect_command(options, server.address, info.nonce, encrypted=encrypted) + PING)
+    for _ in range(_MAX_FRAMES):
+        frame = yield from _next_frame(parser, server)
         if isinstance(frame, Pong):
-            return info
+            return Accepted(_latest_info(info, parser.unread), parser.unread)
         if isinstance(frame, Err):
-            raise parse_err(frame.text, str(address))
+            raise parse_err(frame.text, str(server.address))
         if isinstance(frame, Info):
             info = parse_info(frame)
         elif isinstance(frame, Ping):
             yield Write(PONG)
+    raise ProtocolError(f"{server.address}: {_MAX_FRAMES} frames came after CONNECT, but no answer to it")
 
 
-def connect_command(options: ConnectOptions, address: ServerAddress, info: ServerInfo) -> bytes:
+def _wants_tls(options: ConnectOptions, server: Server) -> bool:
+    return server.address.tls or options.tls is not None
+
+
+def _first_info(frame: Control, server: Server, *, trusted: bool) -> ServerInfo:
+    """Read the first frame. `trusted` says that it came over TLS, or that TLS is not wanted."""
+    if isinstance(frame, Err):
+        if not trusted:
+            raise ProtocolError(f"{server.address}: instead of INFO came {frame.text[:200]!r}, and not over TLS")
+        raise parse_err(frame.text, str(server.address))
+    if not isinstance(frame, Info):
+        raise ProtocolError(f"{server.address}: the first line is not INFO; check that a NATS server listens there")
+    return parse_info(frame)
+
+
+def _next_frame(parser: Parser, server: Server) -> Generator[Read, bytes, Control]:
+    data = b""
+    while (frame := next(parser.feed(data), None)) is None:
+        data = yield Read()
+    if isinstance(frame, MsgFrame):
+        raise ProtocolError(f"{server.address}: the server sent a message before it accepted the connection")
+    return frame
+
+
+def _latest_info(info: ServerInfo, unread: bytes) -> ServerInfo:
+    """Return the INFO that has come together with the answer to CONNECT, else `info`. It is also read again later."""
+    line, end, _ = unread.partition(CRLF)
+    return parse_info(Info(line[5:])) if end and line.startswith(b"INFO ") else info
+
+
+def plaintext_error(options: ConnectOptions, address: ServerAddress, data: bytes) -> Error:
+    """Return the error for bytes that came before TLS, although the server must wait for it."""
+    if options.tls is not None and options.tls.handshake_first:
+        return TLSError(f"{address}: the server sends INFO first; set handshake_first of TLSOptions to False")
+    return ProtocolError(f"{address}: the server sent more than INFO before the TLS handshake: {data[:200]!r}")
+
+
+def connect_command(options: ConnectOptions, address: ServerAddress, nonce: str | None, *, encrypted: bool) -> bytes:
     """Return the CONNECT line."""
     fields: dict[str, object] = {
         "verbose": False,
@@ -169,9 +241,9 @@ def connect_command(options: ConnectOptions, address: ServerAddress, info: Serve
         "no_responders": True,
         "echo": options.echo,
         "name": options.name,
-        "tls_required": address.tls or options.tls is not None or info.tls_required,
+        "tls_required": encrypted,
     }
-    fields.update(credential_fields(options, address, info.nonce))
+    fields.update(credential_fields(options, address, nonce))
     return b"CONNECT %b\r\n" % msgspec.json.encode(fields)
 
 
