@@ -32,7 +32,7 @@ class Scripted:
     Attributes
     ----------
     plaintext
-        What each session has received without TLS.
+        The bytes that each session has received without TLS.
     """
 
     def __init__(self, context: ssl.SSLContext, *scripts: Callable[[Session], None]) -> None:

@@ -1,4 +1,4 @@
-"""What comes before TLS does not count, and a connection that was encrypted once is encrypted always."""
+"""Bytes that come before TLS do not count, and a connection that was encrypted once is encrypted always."""
 
 from __future__ import annotations
 
