@@ -7,9 +7,9 @@ import socket
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
-__all__ = ["Answer", "AnsweringServer", "Published", "ack"]
+__all__ = ["Answer", "AnsweringServer", "Published", "Reply", "ack"]
 
 _INFO: Final = {"server_id": "S", "server_name": "s", "version": "2.14.0", "max_payload": 1 << 20, "headers": True}
 _LINE: Final = re.compile(rb"([^\r]*)\r\n")
@@ -26,8 +26,17 @@ class Published:
     payload: bytes
 
 
-Answer = tuple[str, bytes]
-"""Subject and payload of a message to the client."""
+class Reply(NamedTuple):
+    """A message to the client."""
+
+    subject: str
+    payload: bytes
+    header: bytes = b""
+    reply: str = ""
+
+
+Answer = tuple[str, bytes] | Reply
+"""A message to the client; most have a subject and a payload only."""
 
 
 def ack(stream: str, sequence: int, *, duplicate: bool = False) -> bytes:
@@ -102,10 +111,16 @@ class AnsweringServer:
         reply = words[2].decode() if len(words) == (5 if header_size else 4) else ""
         message = Published(len(self.published), words[1].decode(), reply, body[:header_size], body[header_size:])
         self.published.append(message)
-        for subject, payload in self._answer(message):
+        for given in self._answer(message):
+            answer = Reply(*given)
+            subject, header = answer.subject.encode(), answer.header
+            to = b" " + answer.reply.encode() if answer.reply else b""
             for sid, pattern in subscriptions.items():
-                if _matches(pattern, subject.encode()):
-                    yield b"MSG %b %b %d\r\n%b\r\n" % (subject.encode(), sid, len(payload), payload)
+                if not _matches(pattern, subject):
+                    continue
+                verb, size = (b"HMSG", b"%d " % len(header)) if header else (b"MSG", b"")
+                size += b"%d" % len(header + answer.payload)
+                yield b"%b %b %b%b %b\r\n%b%b\r\n" % (verb, subject, sid, to, size, header, answer.payload)
 
 
 def _matches(pattern: bytes, subject: bytes) -> bool:

@@ -152,3 +152,30 @@ def test_last_messages_of_an_unknown_moment_cannot_be_continued() -> None:
     read.handle_reply(message(3, 0))
     with pytest.raises(RequestTimeoutError):
         read.interrupted(LOST)
+
+
+@pytest.mark.parametrize("sequence", [1, 4, 5])
+def test_a_sequence_that_goes_back_is_an_error(sequence: int) -> None:
+    read = DirectRead(batch(10, sequence=4))
+    read.handle_reply(message(5, 0))
+    with pytest.raises(InvalidReplyError, match=f"sequence {sequence} came after 5"):
+        read.handle_reply(message(sequence, 5))
+
+
+def test_a_page_before_the_one_asked_for_is_an_error() -> None:
+    with pytest.raises(InvalidReplyError, match="sequence 3 came after 0, in a read from 4 on"):
+        DirectRead(batch(10, sequence=4)).handle_reply(message(3, 0))
+
+
+def test_a_subject_that_was_not_asked_for_is_an_error() -> None:
+    with pytest.raises(InvalidReplyError, match="subject 'a' was not asked for"):
+        DirectRead(DirectBatchRequest("S", 5, next_by_subject="b.>")).handle_reply(message(3, 0))
+    with pytest.raises(InvalidReplyError, match="subject 'a' was not asked for"):
+        DirectRead(DirectMultiLastRequest("S", ("b", "c.*"))).handle_reply(message(3, 0))
+    assert DirectRead(DirectMultiLastRequest("S", ("b", "*"))).handle_reply(message(3, 0)) is not None
+
+
+def test_an_empty_batch_that_promises_more_is_an_error() -> None:
+    read = DirectRead(batch(10, sequence=4))
+    with pytest.raises(InvalidReplyError, match="has ended at sequence 0, and 7 messages"):
+        read.handle_reply(DirectBatchEnd(7, 0))

@@ -425,3 +425,21 @@ def test_r14_after_consumers_that_brought_nothing_the_next_one_waits() -> None:
     engine.reset(now)
     assert engine.retry_at is not None
     assert engine.retry_at - now <= 1
+
+
+def test_after_three_consumers_that_brought_nothing_every_reader_waits_before_the_next_one() -> None:
+    engine, _ = running()
+    now, waits = 10.0, []
+    for serial in range(1, 7):
+        if serial > 1:
+            engine.created(info(f"o_{serial}"))
+            engine.poll_actions()
+        engine.accept(deliveries(2, 3), now)  # the first message is missing each time
+        if engine.retry_at is not None:
+            waits.append(engine.retry_at - now)
+            now = engine.retry_at
+            engine.tick(now)
+        assert CreateConsumer in kinds(engine.poll_actions())
+    assert len(waits) == 3
+    assert waits[0] >= 0.75
+    assert waits[-1] > waits[0]

@@ -18,7 +18,7 @@ from jetspark.errors import (
     TooManyResultsError,
 )
 from jetspark.jetstream import StoredMessage, StreamConfig, Timestamp
-from jetspark.jetstream.api import StreamCreateRequest, StreamDeleteRequest
+from jetspark.jetstream.api import MessageGetRequest, StreamCreateRequest, StreamDeleteRequest
 from jetspark.jetstream.direct_get import (
     DirectBatchEnd,
     DirectBatchRequest,
@@ -50,7 +50,7 @@ def stored(jetstream_server: NatsServer) -> Iterator[RawClient]:
 
 def get(client: RawClient, request: Single) -> StoredMessage:
     reply = client.ask(request.subject(), request.payload())
-    return read_direct_message(reply.status, reply.headers, reply.payload, "direct get")
+    return read_direct_message(request, reply.status, reply.headers, reply.payload)
 
 
 def get_batch(client: RawClient, request: Batch) -> tuple[list[StoredMessage], DirectBatchEnd]:
@@ -116,7 +116,7 @@ def test_the_server_refuses_invalid_requests(stored: RawClient) -> None:
     for payload in (b"", b"{}", b"{", b'{"seq":1,"last_by_subj":"d.1"}'):
         reply = stored.ask("$JS.API.DIRECT.GET.D", payload)
         with pytest.raises(DirectGetRequestError) as caught:
-            read_direct_message(reply.status, reply.headers, reply.payload, "D")
+            read_direct_message(DirectGetRequest("D", 1), reply.status, reply.headers, reply.payload)
         assert caught.value.code == 408
 
 
@@ -303,7 +303,7 @@ def test_invalid_requests_are_refused_before_anything_is_sent(make: Callable[[],
 )
 def test_a_reply_without_sequence_is_an_error(headers: dict[str, str]) -> None:
     with pytest.raises(InvalidReplyError):
-        read_direct_message(None, Headers(headers), b"x", "S")
+        read_direct_message(DirectGetRequest("S", 1), None, Headers(headers), b"x")
 
 
 def test_other_statuses_are_errors_with_their_code() -> None:
@@ -311,10 +311,63 @@ def test_other_statuses_are_errors_with_their_code() -> None:
         read_batch_reply(Status(500, "boom"), Headers(), b"", "batch of S")
     assert str(caught.value) == "batch of S: status 500 boom"
     with pytest.raises(StatusError):
-        read_direct_message(Status(204, "EOB"), Headers(), b"", "S")
+        read_direct_message(DirectGetRequest("S", 1), Status(204, "EOB"), Headers(), b"")
 
 
 def test_the_timestamp_format_of_older_servers_is_read() -> None:
     headers = Headers({"Nats-Stream": "S", "Nats-Subject": "a", "Nats-Sequence": "1"})
     headers.add("Nats-Time-Stamp", "2022-10-14 11:03:24.123456789 +0000 UTC")
-    assert read_direct_message(None, headers, b"", "S").timestamp_ns == 1_665_745_404_123_456_789
+    assert read_direct_message(DirectGetRequest("S", 1), None, headers, b"").timestamp_ns == 1_665_745_404_123_456_789
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        DirectGetRequest("S", 10),
+        DirectGetRequest("S", 8, next_by_subject="orders.*"),
+        DirectGetRequest("S", 6, next_by_subject="other.>"),
+        DirectGetRequest("S", last_by_subject="orders"),
+        DirectGetRequest("S", next_by_subject="orders.new.>"),
+        DirectGetRequest("S", start_time=datetime(2022, 10, 14, 11, 3, 25, tzinfo=UTC)),
+        DirectLastRequest("S", "orders.old"),
+    ],
+)
+def test_a_message_that_was_not_asked_for_is_an_error(asked: Single) -> None:
+    headers = Headers({"Nats-Stream": "S", "Nats-Subject": "orders.new", "Nats-Sequence": "7"})
+    headers.add("Nats-Time-Stamp", "2022-10-14T11:03:24.5Z")
+    with pytest.raises(InvalidReplyError, match=r"not asked for: sequence 7, subject 'orders\.new'"):
+        read_direct_message(asked, None, headers, b"")
+    stored = {"subject": "orders.new", "seq": 7, "time": "2022-10-14T11:03:24.5Z"}
+    if isinstance(asked, DirectGetRequest):
+        request = MessageGetRequest("S", asked.sequence, asked.last_by_subject, asked.next_by_subject, asked.start_time)
+        with pytest.raises(InvalidReplyError, match=r"not asked for: sequence 7, subject 'orders\.new'"):
+            request.read(json.dumps({"message": stored}).encode())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        DirectGetRequest("S", 7),
+        DirectGetRequest("S", 6, next_by_subject="orders.*"),
+        DirectGetRequest("S", last_by_subject=">"),
+        DirectGetRequest("S", start_time=datetime(2022, 10, 14, 11, 3, 24, 500_000, tzinfo=UTC)),
+        DirectLastRequest("S", "orders.new"),
+    ],
+)
+def test_a_message_that_was_asked_for_is_returned(asked: Single) -> None:
+    headers = Headers({"Nats-Stream": "S", "Nats-Subject": "orders.new", "Nats-Sequence": "7"})
+    headers.add("Nats-Time-Stamp", "2022-10-14T11:03:24.5Z")
+    assert read_direct_message(asked, None, headers, b"").sequence == 7
+
+
+@pytest.mark.parametrize(
+    "asked", [DirectBatchRequest("S", 5, sequence=7), DirectMultiLastRequest("S", ("a",), sequence=7)]
+)
+@pytest.mark.parametrize("last", [0, 3, 6])
+def test_a_batch_that_brings_the_read_no_further_is_an_error(asked: Batch, last: int) -> None:
+    with pytest.raises(InvalidReplyError, match=f"from sequence 7 on has ended at sequence {last}, and 4 messages"):
+        asked.next_request(DirectBatchEnd(4, last))
+    assert asked.next_request(DirectBatchEnd(0, last)) is None
+    following = asked.next_request(DirectBatchEnd(4, 7))
+    assert following is not None
+    assert following.sequence == 8

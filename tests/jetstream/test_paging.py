@@ -7,6 +7,7 @@ from typing import TypeVar
 import pytest
 from tests.jetstream.raw import RawClient
 
+from jetspark.errors import InvalidReplyError
 from jetspark.jetstream import StorageType, StreamConfig, StreamInfo
 from jetspark.jetstream.api import (
     Page,
@@ -75,11 +76,27 @@ def test_the_next_page_starts_at_the_end_of_the_servers_window() -> None:
     assert next_request(request, page([], total=0, offset=0, limit=1024)) is None
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_list_ends_even_if_the_server_counts_wrongly(limit: int) -> None:
-    answers = iter([page(["a"], 9, 0, limit), page(["b"], 9, 1, limit), page([], 9, 2, limit)])
-    assert drive(collect(StreamNamesRequest()), lambda _: next(answers)) == ["a", "b"]
-    assert next_request(StreamNamesRequest(offset=5), page(["a"], 9, 0, 2)) is None  # it ignores the offset
+@pytest.mark.parametrize(
+    ("answers", "problem"),
+    [
+        ([page(["a"], 9, 0, 0), page(["b"], 9, 1, 0), page([], 9, 2, 0)], "is empty"),
+        ([page(["a"], 9, 0, -1), page([], 9, 1, -1)], "is empty"),
+        ([page([], 9, 0, 1), page([], 9, 1, 1)], "is empty"),
+        ([page(["a"], 9, 0, 1), page(["a"], 9, 1, 1), page(["a"], 9, 2, 1)], "repeats the one before"),
+        ([page(["a"], 2**62, 0, 1), page(["b"], 2**62, 0, 1)], "begins at entry 0, not at 1"),
+        ([page(["a"], 9, 0, 1), page(["b"], 9, 2**62, 1)], f"begins at entry {2**62}, not at 1"),
+        ([page(["a"], 9, 0, 1), page(["b"], 9, -5, 1)], "begins at entry -5, not at 1"),
+    ],
+)
+def test_a_page_that_brings_the_list_no_further_is_an_error(answers: list[Page[str]], problem: str) -> None:
+    replies = iter(answers)
+    with pytest.raises(InvalidReplyError, match=rf"^STREAM\.NAMES: the page {problem}, .* entries$"):
+        drive(collect(StreamNamesRequest()), lambda _: next(replies))
+
+
+def test_a_list_that_becomes_shorter_meanwhile_ends() -> None:
+    assert next_request(StreamNamesRequest(offset=5), page([], 3, 3, 2)) is None
+    assert next_request(StreamNamesRequest(offset=5), page([], 5, 5, 2)) is None
 
 
 def test_pages_can_be_requested_one_by_one() -> None:
@@ -112,3 +129,14 @@ def test_subjects_are_listed_on_the_real_server(client: RawClient) -> None:
         assert drive(all_subjects(StreamSubjectsRequest("SUBJ", "none")), client.request).state.subjects == {}
     finally:
         client.request(StreamDeleteRequest("SUBJ"))
+
+
+@pytest.mark.parametrize("names", [[], ["s.0", "s.1"]])
+def test_a_page_without_new_subjects_is_an_error(names: list[str]) -> None:
+    def answer(request: StreamSubjectsRequest) -> StreamInfoPage:
+        fields = {"config": {"name": "S"}, "created": "2024-01-01T00:00:00Z", "total": 2**62, "limit": 2}
+        state = {"subjects": dict.fromkeys(names, 1) or None}
+        return request.read(json.dumps({**fields, "offset": request.offset, "state": state}).encode())
+
+    with pytest.raises(InvalidReplyError, match="no new subjects"):
+        drive(all_subjects(StreamSubjectsRequest("S")), answer)

@@ -18,7 +18,7 @@ from jetspark.bulk.range_source import ReadTarget
 from jetspark.engine.ranges import InterruptedReadError, RangeEffect, RangeProgress, RangePulls
 from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, Timestamp
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest, PullRequest
-from jetspark.jetstream.errors import Error, RequestTimeoutError
+from jetspark.jetstream.errors import Error, InvalidReplyError, RequestTimeoutError
 from jetspark.wire.headers import parse_status
 from jetspark.wire.reply_tokens import NumberedTokens
 from jetspark.wire.vector import FrameTable
@@ -197,17 +197,11 @@ class ConsumerSource:
         """
         quiet, delivered = _FIRST_CHECK_AFTER, 0
         silent_since = time.monotonic()
+        check_at = silent_since + quiet
         while not progress.done:
             self._send_pulls()
-            now = time.monotonic()
-            table = self._connection.read(now + quiet, target_bytes=TARGET_BYTES)
-            if table is None:
-                overdue = now - silent_since > max(self._limits.timeout, 2 * quiet)
-                delivered = self._check_consumer(progress, delivered, overdue=overdue)
-                quiet = min(2 * quiet, _MAX_CHECK_INTERVAL)
-                continue
-            quiet, delivered = _FIRST_CHECK_AFTER, 0
-            deliveries, restart = self._split_deliveries(table)
+            table = self._connection.read(check_at, target_bytes=TARGET_BYTES)
+            deliveries, restart = (None, False) if table is None else self._split_deliveries(table)
             if deliveries is not None:
                 acks = parse_ack_subjects(deliveries.lines)
                 whole = _consecutive_count(acks, progress.consumer_sequence)
@@ -217,11 +211,19 @@ class ConsumerSource:
                 if whole:
                     self._record_deliveries(deliveries, acks, progress)
                     yield ConsumerMessages(deliveries, acks, self._stream)
+                    quiet, delivered = _FIRST_CHECK_AFTER, 0
+                    silent_since = time.monotonic()  # after the yield: the caller's time is no silence
+                    check_at = silent_since + quiet
             if restart and not progress.done:
                 raise InterruptedReadError(
                     f"consumer {self.name!r} of stream {self._stream!r}: deliveries are missing, or the consumer ended"
                 )
-            silent_since = time.monotonic()  # after the yield: the caller's time is no silence
+            now = time.monotonic()
+            if now >= check_at and not progress.done:  # only deliveries are progress, statuses are not
+                overdue = now - silent_since > max(self._limits.timeout, 2 * quiet)
+                delivered = self._check_consumer(progress, delivered, overdue=overdue)
+                quiet = min(2 * quiet, _MAX_CHECK_INTERVAL)
+                check_at = time.monotonic() + quiet
 
     def _send_pulls(self) -> None:
         for pull in self._pulls.due():
@@ -268,7 +270,13 @@ class ConsumerSource:
         return (table.select(chosen) if chosen.any() else None), restart
 
     def _record_deliveries(self, table: FrameTable, acks: AckMetadataColumns, progress: RangeProgress) -> None:
-        last = acks.row(len(acks) - 1)
+        first, last = acks.row(0), acks.row(len(acks) - 1)
+        least = max(first.stream_sequence, progress.next_sequence) + len(acks) - 1
+        if first.stream_sequence < progress.next_sequence or last.stream_sequence < least:
+            raise InvalidReplyError(
+                f"consumer {self.name!r} of stream {self._stream!r}: the sequences go back: {len(acks)} messages after "
+                f"{progress.next_sequence - 1} are from {first.stream_sequence} to {last.stream_sequence}"
+            )
         size = int(table.end[-1]) - int(table.start[0])
         self._pulls.delivered(len(acks), size, last.stream_sequence)
         progress.delivered(len(acks), last.consumer_sequence, last.stream_sequence, last.num_pending)

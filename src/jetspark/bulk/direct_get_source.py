@@ -29,12 +29,12 @@ from jetspark.bulk.range_source import ReadTarget
 from jetspark.engine.ranges import InterruptedReadError, RangeProgress
 from jetspark.jetstream import StreamConfig
 from jetspark.jetstream.direct_get import DirectBatchEnd, DirectBatchRequest, DirectMultiLastRequest
-from jetspark.jetstream.errors import ConfigError, RequestTimeoutError
+from jetspark.jetstream.errors import ConfigError, InvalidReplyError, RequestTimeoutError
 from jetspark.jetstream.names import subject_matches
 from jetspark.jetstream.subject_filters import covers, intersection
 from jetspark.wire.reply_tokens import new_tokens
 
-__all__ = ["DirectGetSource", "chain_length", "check_direct", "request_many"]
+__all__ = ["DirectGetSource", "chain_length", "check_direct", "check_increasing", "request_many"]
 
 _MAX_BATCH: Final = 1_000_000
 
@@ -94,7 +94,7 @@ class DirectGetSource:
         subjects = self._target.subjects
         counts = [self._count_from(self._start, each) - self._count_from(end, each) for each in subjects or (None,)]
         meeting = any(intersection(one, other) is not None for one, other in combinations(subjects, 2))
-        return max(counts) if meeting else sum(max(count, 0) for count in counts)
+        return max(0, *counts) if meeting else sum(max(count, 0) for count in counts)
 
     def _count_from(self, sequence: int, subject: str | None) -> int:
         """Return the number of messages from a sequence on."""
@@ -128,6 +128,7 @@ class DirectGetSource:
             last = 0
             for reply in self._request(request):
                 if isinstance(reply, DirectMessages):
+                    check_increasing(reply, max(last + 1, request.sequence or 1), self._where)
                     whole = chain_length(reply, last)
                     last = self._record_read(reply, whole, progress, last)
                     chosen = self._apply_filters(reply, whole)
@@ -149,17 +150,19 @@ class DirectGetSource:
 
     def _apply_filters(self, run: DirectMessages, whole: int) -> DirectMessages:
         subjects = self._target.subjects
-        if whole == len(run) and len(subjects) < 2:
+        if whole == len(run) and not subjects:
             return run
         chosen = np.arange(len(run)) < whole
-        if len(subjects) > 1:
+        if subjects:
             each = run.subject.dictionary_encode()
             wanted = [
                 any(subject_matches(pattern, subject.decode("utf-8", "replace")) for pattern in subjects)
                 for subject in each.dictionary.to_pylist()
             ]
+            if self._filter is not None and not all(wanted):
+                raise InvalidReplyError(f"{self._where}: a message of a subject came that was not asked for")
             chosen &= np.array(wanted, np.bool_)[np.asarray(each.indices)]
-        return run.select(chosen)
+        return run if chosen.all() else run.select(chosen)
 
     def _check_end(self, end: DirectBatchEnd, last: int, progress: RangeProgress) -> None:
         """Check at the end of a batch that it is complete, and whether more messages follow."""
@@ -170,6 +173,10 @@ class DirectGetSource:
         if not end.found and last:
             raise InterruptedReadError(f"{self._where}: the batch was cut off after sequence {last}")
         if end.num_pending:
+            if not last:
+                raise InterruptedReadError(
+                    f"{self._where}: a batch without messages says that {end.num_pending} of them follow"
+                )
             return
         following = next_matching_sequence(self._target, progress.next_sequence)
         if following is not None and following < progress.end:
@@ -208,6 +215,14 @@ def request_many(
         if end is not None:
             yield end
             return
+
+
+def check_increasing(run: DirectMessages, first: int, where: str) -> None:
+    """Check that the sequences increase, and begin at or after `first`. Raises InvalidReplyError."""
+    if int(run.sequence[0]) < first or (np.diff(run.sequence) <= 0).any():
+        raise InvalidReplyError(
+            f"{where}: the sequences go back: after {first - 1}, the server has sent {run.sequence[:20].tolist()}"
+        )
 
 
 def chain_length(run: DirectMessages, last: int) -> int:

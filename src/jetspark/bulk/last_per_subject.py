@@ -28,7 +28,7 @@ from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer_source import ConsumerSource, consumer_config
 from jetspark.bulk.direct_get_replies import DirectMessages
-from jetspark.bulk.direct_get_source import chain_length, check_direct, request_many
+from jetspark.bulk.direct_get_source import chain_length, check_direct, check_increasing, request_many
 from jetspark.bulk.leader_queries import has_replicas, next_matching_sequence
 from jetspark.bulk.range_source import DecodedMessages, ReadLimits, ReadMethod, ReadTarget
 from jetspark.bulk.retry import RetryTimer, request_with_retry
@@ -327,6 +327,7 @@ class _DirectSnapshot:
             reply_to = f"{self._inbox}.{self._next_token().decode()}"
             for reply in request_many(self._target, page, reply_to, self._sid, self._where):
                 if isinstance(reply, DirectMessages):
+                    check_increasing(reply, max(last + 1, page.sequence or 1), self._where)
                     if chain_length(reply, last) < len(reply):
                         raise InterruptedReadError(f"{self._where}: a message after sequence {last} is missing")
                     last = int(reply.sequence[-1])

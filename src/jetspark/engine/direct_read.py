@@ -14,6 +14,7 @@ from typing import Final
 
 from jetspark.jetstream.direct_get import DirectBatchEnd, DirectBatchRequest, DirectMultiLastRequest
 from jetspark.jetstream.errors import Error, InvalidReplyError
+from jetspark.jetstream.names import subject_matches
 from jetspark.jetstream.stored_message import StoredMessage
 
 __all__ = ["DIRECT_BATCH", "DIRECT_BATCH_BYTES", "DirectRead", "DirectReadRequest"]
@@ -42,6 +43,7 @@ class DirectRead:
 
     def __init__(self, request: DirectReadRequest, limit: int | None = None) -> None:
         self.request: DirectReadRequest | None = request
+        self._subjects = frozenset(request.subjects if isinstance(request, DirectMultiLastRequest) else ())
         self._page = request.batch or DIRECT_BATCH
         self._left = limit
         self._last_in_request = 0  # sequence of the latest message of this request
@@ -55,7 +57,8 @@ class DirectRead:
         Raises
         ------
         InvalidReplyError
-            Messages are missing for the second time at the same position.
+            Messages are missing for the second time at the same position; or the reply is a message that was not asked
+            for, or one from before.
         """
         assert self.request is not None
         if isinstance(reply, DirectBatchEnd):
@@ -65,6 +68,13 @@ class DirectRead:
             error = InvalidReplyError(f"{self._where}: a message after sequence {self._last_in_request} is missing")
             self.interrupted(error)
             return None
+        if reply.sequence <= self._last_sequence or reply.sequence < (self.request.sequence or 1):
+            raise InvalidReplyError(
+                f"{self._where}: sequence {reply.sequence} came after {self._last_sequence}, in a read from "
+                f"{self.request.sequence or 1} on"
+            )
+        if not self._is_wanted(reply.subject):
+            raise InvalidReplyError(f"{self._where}: subject {reply.subject[:200]!r} was not asked for")
         self._last_in_request = self._last_sequence = reply.sequence
         self._progress = True
         if self._left is not None:
@@ -93,6 +103,13 @@ class DirectRead:
         if not self._last_sequence:
             raise error
         self._resume(error)
+
+    def _is_wanted(self, subject: str) -> bool:
+        request = self.request
+        if isinstance(request, DirectMultiLastRequest):
+            return subject in self._subjects or any(subject_matches(each, subject) for each in request.subjects)
+        assert request is not None
+        return request.next_by_subject is None or subject_matches(request.next_by_subject, subject)
 
     @property
     def _where(self) -> str:

@@ -53,6 +53,7 @@ _CONSUMER_LOST_ERRORS: Final = (
 )
 """Errors of pulls that mean that the consumer is gone, or may be gone (ORD-11)."""
 _NEVER: Final = -1
+_RESETS_AT_ONCE: Final = 3
 _MAX_QUEUED_DELETES: Final = 32
 """Maximum number of former consumers that are remembered until they are known to be gone."""
 _MAX_UNANSWERED_REQUESTS: Final = 3
@@ -74,7 +75,8 @@ class OrderedEngine:
     report_caught_up
         Whether to request `CaughtUp`.
     delay_after_idle
-        Whether to wait before the next consumer if the last one brought no message (R14).
+        Whether to wait before the next consumer if the last one brought no message (R14). Otherwise it waits after
+        three of them in a row.
     """
 
     def __init__(
@@ -89,7 +91,8 @@ class OrderedEngine:
         self.retry_at: float | None = None
         self._cursor = cursor
         self._backoff = create_backoff(max_reset_attempts)
-        self._delay_after_idle = delay_after_idle
+        self._idle_resets = 0  # in a row, without a message between them
+        self._resets_at_once = 0 if delay_after_idle else _RESETS_AT_ONCE
         self._idle_backoff = create_backoff()
         self._created_at: int | None = _NEVER  # last sequence when this engine created the current consumer
         self._report_caught_up = report_caught_up
@@ -230,7 +233,7 @@ class OrderedEngine:
     def accept(self, messages: Sequence[Message], now: float = 0.0) -> int:
         """Handle messages; return how many are good. If some are not, the next consumer starts after the good ones.
 
-        Here and in the other methods, only an engine with `delay_after_idle` needs the time.
+        The time is needed for a delay before the next consumer.
         """
         if not self._consumer_exists:
             return 0  # late messages of a former consumer (ORD-09)
@@ -292,11 +295,11 @@ class OrderedEngine:
             self._report_caught_up = False
             self._actions.append(CaughtUp())
 
-    def pull_error(self, error: Error, *, final: bool) -> None:
+    def pull_error(self, error: Error, *, final: bool, now: float = 0.0) -> None:
         """Handle a warning of the pulls or, with `final`, their end."""
         if isinstance(error, _CONSUMER_LOST_ERRORS):
             self._actions.append(Warn(error))
-            self.reset()
+            self.reset(now)
         elif final:
             self.stop(error)
         else:
@@ -307,9 +310,11 @@ class OrderedEngine:
         if not self._consumer_exists or self.ended:
             return
         self._delete(self._cursor.name)
+        self._idle_resets += 1
         if self._cursor.last_sequence != self._created_at:
+            self._idle_resets = 0
             self._idle_backoff.reset()
-        elif self._delay_after_idle and (delay := self._idle_backoff.next_delay()) is not None:
+        elif self._idle_resets > self._resets_at_once and (delay := self._idle_backoff.next_delay()) is not None:
             self._consumer_exists = False
             self.retry_at = now + delay
             return
@@ -335,6 +340,7 @@ class OrderedEngine:
             self._queue_delete(self._cursor.name)
         self._queued_deletes = dict.fromkeys(self._queued_deletes, False)  # earlier requests get no answer any more
         self._clean_up()
+        self._idle_resets = 0
         self._idle_backoff.reset()
         self._create_next_consumer()
 

@@ -17,7 +17,7 @@ from typing import Final, Self
 
 from jetspark.jetstream import header_names as names
 from jetspark.jetstream.api.base import encode_fields
-from jetspark.jetstream.api.messages import check_selector
+from jetspark.jetstream.api.messages import check_selected, check_selector
 from jetspark.jetstream.errors import (
     ConfigError,
     DirectGetRequestError,
@@ -166,9 +166,13 @@ class DirectBatchRequest:
         )
 
     def next_request(self, end: DirectBatchEnd) -> Self | None:
-        """Return the request for the messages after a batch, None if there are no more."""
+        """Return the request for the messages after a batch, None if there are no more.
+
+        Raises InvalidReplyError if the batch brought the read no further.
+        """
         if not end.found or end.num_pending <= 0:
             return None
+        _check_progress(self.stream, self.sequence, end)
         return replace(self, sequence=end.last_sequence + 1, start_time=None)
 
 
@@ -222,20 +226,35 @@ class DirectMultiLastRequest:
         )
 
     def next_request(self, end: DirectBatchEnd) -> Self | None:
-        """Return the request for the messages after a batch, of the same state; None if there are no more."""
+        """Return the request for the messages after a batch, of the same state; None if there are no more.
+
+        Raises InvalidReplyError if the batch brought the read no further.
+        """
         if not end.found or end.num_pending <= 0:
             return None
+        _check_progress(self.stream, self.sequence, end)
         return replace(self, sequence=end.last_sequence + 1, up_to_sequence=end.up_to_sequence, up_to_time=None)
 
 
-def read_direct_message(status: Status | None, headers: Headers, payload: bytes, where: str) -> StoredMessage:
+def read_direct_message(
+    request: DirectGetRequest | DirectLastRequest, status: Status | None, headers: Headers, payload: bytes
+) -> StoredMessage:
     """Read the reply to a request for one message.
 
-    Raises MessageNotFoundError, NoDirectGetError, DirectGetRequestError or InvalidReplyError.
+    Raises MessageNotFoundError, NoDirectGetError, DirectGetRequestError, or InvalidReplyError, also if the message is
+    another one than asked for.
     """
+    where = f"direct get from stream {request.stream!r}"
     if status is not None and not payload:
         raise _status_error(status, where)
-    return _message(headers.copy(), payload, where)
+    message = _message(headers.copy(), payload, where)
+    if isinstance(request, DirectLastRequest):
+        check_selected(message, where, None, request.message_subject, None, None)
+    else:
+        check_selected(
+            message, where, request.sequence, request.last_by_subject, request.next_by_subject, request.start_time
+        )
+    return message
 
 
 def read_batch_reply(
@@ -297,6 +316,14 @@ def _number(text: str, name: str, where: str) -> int:
 def _last_number(headers: Headers, name: str, where: str) -> int | None:
     values = headers.get_all(name)
     return _number(values[-1], name, where) if values else None
+
+
+def _check_progress(stream: str, asked: int | None, end: DirectBatchEnd) -> None:
+    if end.last_sequence < (asked or 1):
+        raise InvalidReplyError(
+            f"direct get from stream {stream!r}: a batch from sequence {asked or 1} on has ended at sequence "
+            f"{end.last_sequence}, and {end.num_pending} messages are said to follow"
+        )
 
 
 def _check_sizes(batch: int | None, max_bytes: int | None) -> None:

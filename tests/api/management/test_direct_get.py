@@ -104,7 +104,7 @@ async def test_a_request_that_the_server_does_not_understand_is_an_error(
     request = DirectGetRequest(stream.name, sequence=1)
     reply = await ground.nc.request(request.subject(js.prefix), body)
     with pytest.raises(DirectGetRequestError, match=f"408 {text}"):
-        read_direct_message(reply.status, reply.headers, reply.payload, "here")
+        read_direct_message(request, reply.status, reply.headers, reply.payload)
 
 
 @pytest.mark.parametrize("text", [b"Empty Request", b"Bad Request", b"Malformed Request"])

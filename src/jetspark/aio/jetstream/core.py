@@ -100,4 +100,4 @@ class JetStreamCore:
                 reply = await request_with_retry(self.connection, subject, request.payload(), seconds)
         except NoRespondersError:
             raise NoDirectGetError(503, "No Responders", where=where) from None
-        return read_direct_message(reply.status, reply.headers, reply.payload, where)
+        return read_direct_message(request, reply.status, reply.headers, reply.payload)

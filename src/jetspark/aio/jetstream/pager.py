@@ -67,9 +67,10 @@ class ListPager(Pager[T]):
     async def _all_pages(self) -> AsyncGenerator[list[T], None]:
         self._missing, self._offline = [], {}
         following: PagedRequest[T] | None = self._request
+        before: Page[T] | None = None
         while following is not None:
             page = await self._request_page(following)
             self._missing += page.missing
             self._offline |= page.offline
-            following = next_request(following, page)
+            following, before = next_request(following, page, before), page
             yield page.items

@@ -9,12 +9,12 @@ from typing import ClassVar
 from jetspark.jetstream.api.base import Request, check_success, encode_fields, read_reply
 from jetspark.jetstream.codec import JsonStruct
 from jetspark.jetstream.errors import ConfigError, InvalidReplyError
-from jetspark.jetstream.names import check_filter_subject, check_stream_name
+from jetspark.jetstream.names import check_filter_subject, check_stream_name, subject_matches
 from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.jetstream.times import TimestampField, time_ns
 from jetspark.wire.headers import parse_header_block
 
-__all__ = ["MessageDeleteRequest", "MessageGetRequest", "check_selector"]
+__all__ = ["MessageDeleteRequest", "MessageGetRequest", "check_selected", "check_selector"]
 
 
 class _Stored(JsonStruct):
@@ -78,7 +78,7 @@ class MessageGetRequest(Request[StoredMessage]):
         message = read_reply(_MessageReply, payload, self.endpoint).message
         if message is None:
             raise InvalidReplyError(f"{self.endpoint}: the server's reply has no message")
-        return StoredMessage(
+        found = StoredMessage(
             self.stream,
             message.subject,
             message.seq,
@@ -86,6 +86,8 @@ class MessageGetRequest(Request[StoredMessage]):
             parse_header_block(message.hdrs),
             message.data,
         )
+        check_selected(found, self.endpoint, self.sequence, self.last_by_subject, self.next_by_subject, self.start_time)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +142,28 @@ def check_selector(
         raise ConfigError(
             "choose a message by one of sequence, last_by_subject, start_time or next_by_subject (which may be used "
             f"together with sequence or start_time); given: {given}"
+        )
+
+
+def check_selected(
+    message: StoredMessage,
+    where: str,
+    sequence: int | None,
+    last_by_subject: str | None,
+    next_by_subject: str | None,
+    start_time: datetime | None,
+) -> None:
+    """Raise InvalidReplyError if the server's reply is not the message that was asked for."""
+    wrong = message.sequence < 1
+    if sequence is not None:
+        wrong |= message.sequence < sequence if next_by_subject is not None else message.sequence != sequence
+    pattern = next_by_subject if last_by_subject is None else last_by_subject
+    if pattern is not None:
+        wrong |= not subject_matches(pattern, message.subject)
+    if start_time is not None:
+        wrong |= message.timestamp_ns < time_ns(start_time)
+    if wrong:
+        raise InvalidReplyError(
+            f"{where}: the server has sent a message that was not asked for: sequence {message.sequence}, "
+            f"subject {message.subject[:200]!r}"
         )

@@ -14,6 +14,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.codec import JsonStruct
+from jetspark.jetstream.errors import InvalidReplyError
 
 __all__ = ["Page", "PagedReply", "PagedRequest", "collect", "next_request", "pages"]
 
@@ -67,29 +68,48 @@ class PagedRequest(Request[Page[I]]):
         """Read one page."""
 
 
-def next_request(request: PagedRequest[I], page: Page[I]) -> PagedRequest[I] | None:
-    """Return the request for the page after `page`, None if there is none."""
-    window = max(page.limit, len(page.items))
-    following = page.offset + window
-    if window == 0 or following >= page.total or following <= request.offset:
+def next_request(request: PagedRequest[I], page: Page[I], before: Page[I] | None = None) -> PagedRequest[I] | None:
+    """Return the request for the page after `page`, None if there is none. `before` is the page before it.
+
+    Raises
+    ------
+    InvalidReplyError
+        The page brings the list no further, although more entries are said to follow.
+    """
+    problem = ""
+    following = page.offset + max(page.limit, len(page.items))
+    beyond = page.offset == page.total < request.offset  # the list has become shorter
+    if page.offset != request.offset and not beyond:
+        problem = f"the page begins at entry {page.offset}, not at {request.offset}"
+    elif following >= page.total:
         return None
+    elif following <= request.offset or not (page.items or page.missing or page.offline):
+        problem = "the page is empty"
+    elif before is not None and page.items and page.items == before.items:
+        problem = "the page repeats the one before"
+    if problem:
+        raise InvalidReplyError(
+            f"{request.endpoint}: {problem}, and the server says that the list has {page.total} entries"
+        )
     return replace(request, offset=following)
 
 
 def pages(request: PagedRequest[I]) -> Generator[PagedRequest[I], Page[I], None]:
     """Yield the requests of a whole list; the caller sends in the page of each."""
     following: PagedRequest[I] | None = request
+    before: Page[I] | None = None
     while following is not None:
         page = yield following
-        following = next_request(following, page)
+        following, before = next_request(following, page, before), page
 
 
 def collect(request: PagedRequest[I]) -> Generator[PagedRequest[I], Page[I], list[I]]:
     """Yield the requests of a whole list; the caller sends in the page of each. Return all entries."""
     items: list[I] = []
     following: PagedRequest[I] | None = request
+    before: Page[I] | None = None
     while following is not None:
         page = yield following
         items += page.items
-        following = next_request(following, page)
+        following, before = next_request(following, page, before), page
     return items

@@ -18,7 +18,7 @@ from jetspark.jetstream.api.base import (
 from jetspark.jetstream.api.paging import Page, PagedReply, PagedRequest
 from jetspark.jetstream.codec import encode, to_builtins
 from jetspark.jetstream.config import Placement, StreamConfig
-from jetspark.jetstream.errors import APIError, ConfigError
+from jetspark.jetstream.errors import APIError, ConfigError, InvalidReplyError
 from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
 
@@ -249,13 +249,24 @@ class StreamSubjectsRequest(Request[StreamInfoPage]):
 def all_subjects(
     request: StreamSubjectsRequest,
 ) -> Generator[StreamSubjectsRequest, StreamInfoPage, StreamInfo]:
-    """Yield the requests of all pages; the caller sends in each page. Return the information with all subjects."""
-    page = yield request
-    subjects = dict(page.info.state.subjects or {})
-    while page.info.state.subjects and request.offset + len(page.info.state.subjects) < page.total:
-        request = replace(request, offset=request.offset + len(page.info.state.subjects))
+    """Yield the requests of all pages; the caller sends in each page. Return the information with all subjects.
+
+    Raises InvalidReplyError if a page brings the list no further, although more subjects are said to follow.
+    """
+    subjects: dict[str, int] = {}
+    while True:
         page = yield request
-        subjects.update(page.info.state.subjects or {})
+        known, found = len(subjects), page.info.state.subjects or {}
+        subjects.update(found)
+        following = request.offset + len(found)
+        if following >= page.total:
+            break
+        if len(subjects) == known:
+            raise InvalidReplyError(
+                f"{request.endpoint}: the page from subject {request.offset} on has no new subjects, and the server "
+                f"says that there are {page.total}"
+            )
+        request = replace(request, offset=following)
     page.info.state.subjects = subjects
     return page.info
 

@@ -81,6 +81,7 @@ class OrderedPullDriver:
         self._until_caught_up = until_caught_up
         self._draining = False
         self._started = asyncio.Event()
+        self._now = js.connection.loop.time
 
     @property
     def messages_until_pull(self) -> int:
@@ -174,7 +175,7 @@ class OrderedPullDriver:
     def _on_driver_ready(self, driver: PullDriver) -> None:
         if driver is self._driver and driver.ended:
             if driver.error is not None:
-                self._engine.pull_error(driver.error, final=True)
+                self._engine.pull_error(driver.error, final=True, now=self._now())
             else:  # drained, unless the connection is closed
                 self._engine.stop(self._closed_error)
         self._runner.perform_actions()
@@ -183,7 +184,7 @@ class OrderedPullDriver:
 
     def _on_driver_warning(self, driver: PullDriver, error: Error) -> None:
         if driver is self._driver:
-            self._engine.pull_error(error, final=False)
+            self._engine.pull_error(error, final=False, now=self._now())
             self._runner.perform_actions()
 
     def _on_driver_heartbeat(self, driver: PullDriver, message: Message) -> None:
@@ -206,7 +207,7 @@ class OrderedPullDriver:
             self._options,
             acks=False,
             ready=self.ready,
-            check=lambda messages: self._engine.accept(messages) if driver is self._driver else 0,
+            check=lambda messages: self._engine.accept(messages, self._now()) if driver is self._driver else 0,
             on_ready=lambda: self._on_driver_ready(driver),
             on_warning=lambda error: self._on_driver_warning(driver, error),
             on_heartbeat=lambda message: self._on_driver_heartbeat(driver, message),
