@@ -145,3 +145,20 @@ def test_a_server_stays_without_another_one_or_if_the_option_says_so(
     choice = _choice(*urls, leave_unavailable_server=leave)
     choice.on_error(PublishTimeoutError("x"), 60.0)
     assert not choice.should_leave()
+
+
+def test_the_wait_before_a_session_grows_while_sessions_are_lost_soon(clock: _Clock) -> None:
+    choice = _choice("nats://a:1")
+    waits = []
+    for _ in range(60):
+        clock.now += 0.005
+        waits.append(choice.reopen_delay())
+        assert choice.reopen_delay() == 0.0  # no other session was opened meanwhile
+        clock.now += waits[-1]
+        choice.on_session_opened(choice.to_try()[0], ServerInfo())
+    assert waits[:8] == [0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
+    assert sum(waits) > 100
+    clock.now += 5.0
+    assert choice.reopen_delay() == 0.0
+    choice.on_session_opened(choice.to_try()[0], ServerInfo())
+    assert choice.reopen_delay() == 0.05

@@ -184,3 +184,16 @@ def test_no_connection_is_opened_before_it_is_needed(nats: Nats) -> None:
     source.reader(source.schema())
     JetStreamReader(source.schema(), read_options(given))
     JetStreamWriter(write_options({}), write_columns(source.schema(), None))
+
+
+def test_lost_connections_are_opened_again_with_a_growing_wait(nats: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("jetspark.bulk.connection.time.sleep", waits.append)
+    wanted = options(nats)
+    for _ in range(5):
+        with pytest.raises(ConnectionError), borrow_connection(wanted) as connection:  # noqa: PT012 (a task that fails)
+            connection.request(AccountInfoRequest())
+            connection.close()
+            raise ConnectionError("lost")
+    assert waits == [0.0, 0.05, 0.1, 0.2]
+    close_idle()

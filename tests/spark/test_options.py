@@ -181,6 +181,7 @@ def test_every_stream_gets_its_own_position() -> None:
         ({"includeHeaders": "yes"}, "option includeHeaders is 'yes': it must be true or false"),
         ({"arrowBatchBytes": "1k"}, "it must be 4096 or more"),
         ({"connectTimeout": "0"}, "option connectTimeout is '0': it must be a duration above 0"),
+        ({"maxControlLine": "9"}, "option maxControlLine is '9': it must be a number of bytes, 256 or more"),
         ({"stream": "a.b"}, "option stream is 'a.b'"),
         ({"stream": " , "}, "option stream is ' , ': it is empty"),
         ({"subject": "a..b"}, "option subject is 'a..b'"),
@@ -278,10 +279,11 @@ def test_every_connection_option_reaches_the_connection() -> None:
         inboxPrefix="_MY.INBOX",
         connectionName="job",
         connectTimeout="1s",
+        maxControlLine="8192",
     ).server.connect
     assert connect.servers == ("tls://a:1", "b:2")
     assert (connect.user, connect.password, connect.name) == ("u", "p", "job")
-    assert (connect.inbox_prefix, connect.connect_timeout) == ("_MY.INBOX", 1.0)
+    assert (connect.inbox_prefix, connect.connect_timeout, connect.max_control_line) == ("_MY.INBOX", 1.0, 8192)
     tls = connect.tls
     assert tls is not None
     assert (tls.ca_file, tls.cert_file, tls.key_file, tls.key_password) == ("/ca", "/cert", "/key", "kp")

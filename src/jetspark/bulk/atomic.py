@@ -45,6 +45,7 @@ from jetspark.jetstream.errors import (
     Error,
     IncompleteBatchError,
     InvalidAckError,
+    MaxControlLineError,
     NoStreamResponseError,
     PublishTimeoutError,
     StatusError,
@@ -199,7 +200,7 @@ class _AtomicPublisher:
         find = self._settings.find_stored
         if find is None:
             return None
-        rows = Rows.of(batch, self._settings.subject, first, self._connection.server_info.max_payload)
+        rows = Rows.of(batch, self._settings.subject, first, self._connection.message_limits)
         stored = find(rows.subjects.cast(pa.string()), rows.message_ids(), time.monotonic() - sent_at)
         return batch.filter(pc.invert(stored)) if pc.any(stored, min_count=0).as_py() else None
 
@@ -211,9 +212,14 @@ class _AtomicPublisher:
         return self._settings.retry_timeout > 0 and can_resume(error)
 
     def _with_context(self, error: Error, batch: pa.RecordBatch, first: int) -> Error:
-        if not isinstance(error, _ANSWERS):
+        too_long = isinstance(error, MaxControlLineError) and not error.size  # the server says so
+        if too_long and "subject" in batch.schema.names:
+            lengths = pc.binary_length(batch["subject"])
+            row = pc.index(lengths, pc.max(lengths)).as_py()
+            batch, first = batch.slice(row), first + row
+        elif not (too_long or isinstance(error, _ANSWERS)):
             return error
-        rows = Rows.of(batch.slice(0, 1), self._settings.subject, first, self._connection.server_info.max_payload)
+        rows = Rows.of(batch.slice(0, 1), self._settings.subject, first, self._connection.message_limits)
         subject: bytes = rows.subjects[0].as_py()
         return PublishRefusedError(
             first, subject.decode("utf-8", "replace"), error, self.report, self._settings.expected_stream
@@ -251,7 +257,7 @@ class _AtomicPublisher:
         lines = _batch_lines(batch_id, count)
         if (ours := settings.header_lines(count)) is not None:
             lines = pc.binary_join_element_wise(lines, ours, "")
-        rows = Rows.of(batch, settings.subject, first, connection.server_info.max_payload, lines)
+        rows = Rows.of(batch, settings.subject, first, connection.message_limits, lines)
         inbox = connection.new_inbox()
         token = new_tokens()
         replies = np.full(count, b"", object)

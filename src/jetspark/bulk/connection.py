@@ -30,14 +30,17 @@ from jetspark.wire.connect_keywords import ConnectFields
 from jetspark.wire.errors import (
     ConnectionClosedError,
     DisconnectedError,
+    MaxControlLineError,
     MaxPayloadError,
     ProtocolError,
     RequestTimeoutError,
 )
 from jetspark.wire.headers import parse_status
+from jetspark.wire.line_limits import MessageLimits, message_too_large
 from jetspark.wire.options import ConnectOptions
 from jetspark.wire.reply_tokens import new_tokens
 from jetspark.wire.session import ServerInfo, parse_err, parse_info
+from jetspark.wire.subjects import check_line
 from jetspark.wire.vector import FrameTable
 
 __all__ = ["Connection", "connect"]
@@ -45,6 +48,7 @@ __all__ = ["Connection", "connect"]
 R = TypeVar("R")
 
 _MUX_SID: Final = 1
+_MAX_OTHER_WORDS: Final = 72  # bytes of a publish's line besides its subject and its inbox: blanks, token, sizes
 
 
 def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes: Unpack[ConnectFields]) -> Connection:
@@ -135,6 +139,7 @@ class Connection:
         """Open the connection again, to any of the servers, also those that the cluster reports; lose subscriptions."""
         self.close()
         self._pid = os.getpid()
+        time.sleep(self._servers.reopen_delay())  # if sessions are lost soon: nothing reports that the next one lasts
         self._open()
 
     def leave(self) -> None:
@@ -193,8 +198,11 @@ class Connection:
         try:
             opened.sendall(data)
         except OSError as error:  # also a timeout: a part of a frame may be sent, so the connection is unusable
+            lost = self._received.last_refusal(opened) or DisconnectedError(
+                f"{self.address}: the connection was lost while sending: {error}"
+            )
             self.close()
-            raise DisconnectedError(f"{self.address}: the connection was lost while sending: {error}") from error
+            raise lost from error
 
     def ping(self) -> None:
         """Send a PING, unless the socket takes no more data now. `pongs` counts the answers."""
@@ -205,9 +213,10 @@ class Connection:
         self.send(frames.PING, time.monotonic() + self.options.connect_timeout)
 
     def subscribe(self, subject: str) -> int:
-        """Send a SUB; return its id."""
+        """Send a SUB; return its id. Raises BadSubjectError if the server would not accept it."""
         self._leave_if_unavailable()
         sid = self._next_sid
+        check_line(subject, (b"%d" % sid,), self.options.max_control_line)
         self._next_sid += 1
         self._active_sids.add(sid)
         self.send(frames.sub(subject.encode(), sid), time.monotonic() + self.options.connect_timeout)
@@ -222,16 +231,17 @@ class Connection:
         """Return a new reply subject; the caller must subscribe to it."""
         return f"{self.options.inbox_prefix}.{secrets.token_hex(11)}"
 
+    @property
+    def message_limits(self) -> MessageLimits:
+        """The limits of a message that is published with a reply subject below one of `new_inbox`."""
+        line = self.options.max_control_line
+        return MessageLimits(self.server_info.max_payload, line - len(self._inbox.encode()) - _MAX_OTHER_WORDS)
+
     def check_size(self, size: int) -> None:
         """Raise MaxPayloadError if headers and payload of that size exceed the server's limit (PUB-08)."""
         limit = self.server_info.max_payload
         if size > limit:
-            raise MaxPayloadError(
-                f"a message of {size} bytes (headers and payload) exceeds the server's max_payload of {limit}; "
-                "send smaller messages, or raise max_payload",
-                size=size,
-                limit=limit,
-            )
+            raise message_too_large(size, limit)
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
@@ -289,7 +299,10 @@ class Connection:
                 self.server_info = parse_info(frame)
                 self._servers.on_info(self.server_info)
             elif isinstance(frame, frames.Err):
-                raise parse_err(frame.text, str(self.address))
+                error = parse_err(frame.text, str(self.address))
+                if isinstance(error, MaxControlLineError | MaxPayloadError):
+                    self.close()  # the server does the same
+                raise error
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -346,6 +359,7 @@ class Connection:
     def request_message(self, subject: str, payload: bytes, timeout: float) -> frames.MsgFrame | None:
         """Send one message and wait for its answer; return None if there is none in `timeout` seconds."""
         reply = f"{self._inbox}.".encode() + self._next_token()
+        check_line(subject, (reply, b"%d" % len(payload)), self.options.max_control_line)
         deadline = time.monotonic() + timeout
         self.send(frames.pub(subject.encode(), payload, reply=reply), deadline)
         return self._await_reply(reply, deadline)
@@ -356,7 +370,8 @@ class Connection:
         self.publish(request.subject(prefix), request.payload(), reply=reply)
 
     def publish(self, subject: str, payload: bytes, *, reply: str = "") -> None:
-        """Send one small message at once; the caller must check subject and size."""
+        """Send one small message at once; the caller must check its size. Raises BadSubjectError."""
+        check_line(subject, (reply.encode(), b"%d" % len(payload)), self.options.max_control_line)
         deadline = time.monotonic() + self.options.connect_timeout
         self.send(frames.pub(subject.encode(), payload, reply=reply.encode()), deadline)
 

@@ -245,7 +245,7 @@ class ConsumerFetch(RecordBatchIterator):
     def _deliver(self, table: FrameTable, now: float) -> None:
         lines = table.lines
         ack_subjects = gather_spans(lines.buffer, lines.reply_start, lines.reply_end)
-        check_reply_subjects(ack_subjects)
+        check_reply_subjects(ack_subjects, self._connection.message_limits.subject)
         texts = (lines.subject_end - lines.subject_start) + (lines.reply_end - lines.reply_start)
         size = int((texts + table.end - table.body).sum())  # SIZ-01
         if table.header_size.any():

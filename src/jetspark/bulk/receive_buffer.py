@@ -12,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from jetspark.bulk.open_session import set_timeout
-from jetspark.wire.errors import DisconnectedError
+from jetspark.wire.errors import DisconnectedError, Error
+from jetspark.wire.frames import Err
 from jetspark.wire.options import ServerAddress
+from jetspark.wire.session import parse_err
 from jetspark.wire.vector import FrameTable, decode
 
 __all__ = ["ReceiveBuffer"]
@@ -21,6 +23,7 @@ __all__ = ["ReceiveBuffer"]
 _INITIAL_SIZE: Final = 1 << 20
 _MORE_BYTES_TIMEOUT: Final = 0.002  # seconds to wait for more bytes before decoding
 _MAX_COLLECT_TIME: Final = 0.02  # most seconds from the first bytes to decoding
+_MAX_READS_AFTER_LOSS: Final = 16
 _MAX_LOW_WATERMARK: Final = 1 << 18  # bytes; if a fast reader wakes for less, its system calls slow down the server
 
 
@@ -78,6 +81,18 @@ class ReceiveBuffer:
                 latest = min(deadline, time.monotonic() + _MAX_COLLECT_TIME)
             got += count
         return got > 0
+
+    def last_refusal(self, opened: socket.socket) -> Error | None:
+        """Return the error with which the server has closed the session, if it says that a retry is of no use."""
+        with contextlib.suppress(Error):
+            for _ in range(_MAX_READS_AFTER_LOSS):
+                if not self.fill(opened, time.monotonic(), 1):
+                    break
+                for _, frame in self.decode().controls:
+                    error = parse_err(frame.text, str(self._address)) if isinstance(frame, Err) else None
+                    if error is not None and not error.transient:
+                        return error
+        return None
 
     def decode(self) -> FrameTable:
         """Decode all complete frames. The table is valid until the next `fill`. Raises ProtocolError."""

@@ -26,7 +26,7 @@ from jetspark.bulk.publish_report import BulkPublishOptions, PublishRefusedError
 from jetspark.bulk.retry import RetryTimer
 from jetspark.bulk.rows import Rows, check_schema
 from jetspark.engine.retry import can_resume
-from jetspark.jetstream.errors import Error, NoStreamResponseError
+from jetspark.jetstream.errors import Error, MaxControlLineError, NoStreamResponseError
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT
 
 __all__ = ["RetryingPublisher"]
@@ -74,8 +74,8 @@ class RetryingPublisher:
         if self._schema is None or not self._schema.equals(batch.schema):
             check_schema(batch.schema, settings.subject)
             self._schema = batch.schema
-        limit = self._connection.server_info.max_payload
-        rows = Rows.of(batch, settings.subject, self._rows, limit, settings.header_lines(len(batch)))
+        limits = self._connection.message_limits
+        rows = Rows.of(batch, settings.subject, self._rows, limits, settings.header_lines(len(batch)))
         self._rows += len(rows)
         for chunk in rows.chunks(_CHUNK_ROWS, settings.max_bytes_in_flight, self._pipeline.reply_length):
             while (at := self._pipeline.sent - chunk.first) < len(chunk):
@@ -176,6 +176,9 @@ class RetryingPublisher:
                 leave()
             time.sleep(RETRY_WAIT)  # nothing reports that the cause has passed
             return
+        if isinstance(error, MaxControlLineError) and left:
+            row, subject = _longest_subject(recent, left)
+            raise PublishRefusedError(row, subject, error, self.report(), self._settings.expected_stream) from error
         doubtful = self._connection.note_error(error, self._settings.ack_timeout)
         if not (can_resume(error) and self._retry.wait(doubtful)):
             raise _with_context(error, left) from error
@@ -212,6 +215,18 @@ def _select_rows(chunks: list[Rows], rows: list[int]) -> Iterator[Rows]:
         if part:
             yield chunk.take(part, first)
             first += len(part)
+
+
+def _longest_subject(chunks: list[Rows], rows: list[int]) -> tuple[int, str]:
+    """Return the row whose control line was too long for the server: certainly the longest one."""
+    number, longest = rows[0], b""
+    for chunk in chunks:
+        for row in rows:
+            if chunk.first <= row < chunk.first + len(chunk):
+                subject = chunk.subjects[row - chunk.first].as_py()
+                if len(subject) > len(longest):
+                    number, longest = row, subject
+    return number, longest.decode("utf-8", "replace")
 
 
 def _with_context(error: Error, left: list[int]) -> Error:

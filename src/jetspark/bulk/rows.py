@@ -10,10 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jetspark.jetstream.errors import BadHeadersError, BadSubjectError, ConfigError, MaxPayloadError
+from jetspark.jetstream.errors import (
+    BadHeadersError,
+    BadSubjectError,
+    ConfigError,
+    MaxControlLineError,
+    MaxPayloadError,
+)
 from jetspark.jetstream.header_names import MSG_ID
 from jetspark.jetstream.message_columns import find_write_columns
 from jetspark.jetstream.names import check_publish_subject
+from jetspark.wire.line_limits import MessageLimits
 from jetspark.wire.vector.encoder import max_frame_sizes
 from jetspark.wire.vector.headers import encode_headers
 
@@ -87,21 +94,22 @@ class Rows:
         batch: pa.RecordBatch,
         subject: str | None,
         first: int,
-        max_payload: int,
+        limits: MessageLimits,
         header_lines: pa.Array | None = None,
     ) -> Rows:
         """Check all rows of a record batch; `header_lines` are those that the library adds, string (n,).
 
         Raises
         ------
-        BadSubjectError, BadHeadersError, MaxPayloadError
+        BadSubjectError, MaxControlLineError, BadHeadersError, MaxPayloadError
             A row cannot be sent; the message has its number and its content.
         """
         if subject is None:
             subjects = batch.column("subject")
-            _check_subjects(batch, subjects, first)
+            _check_subjects(batch, subjects, first, limits.subject)
             subjects = subjects.cast(pa.binary())
         else:
+            _check_length(subject, limits.subject)
             subjects = pa.repeat(pa.scalar(subject.encode(), pa.binary()), len(batch))
         payloads = pc.fill_null(batch.column("data").cast(pa.binary()), b"")
         ids = batch.column("msg_id") if "msg_id" in batch.schema.names else None
@@ -114,7 +122,7 @@ class Rows:
                 f"row {first + row} ({describe(batch, row)}): {str(error).partition(': ')[2]}", row=first + row
             ) from None
         rows = cls(first, subjects, payloads, headers)
-        rows._check_sizes(batch, max_payload)
+        rows._check_sizes(batch, limits.payload)
         return rows
 
     def all_have_ids(self) -> bool:
@@ -165,16 +173,29 @@ class Rows:
             at = stop
 
 
-def _check_subjects(batch: pa.RecordBatch, subjects: pa.Array, first: int) -> None:
+def _check_subjects(batch: pa.RecordBatch, subjects: pa.Array, first: int, limit: int) -> None:
     if subjects.null_count:
         row = pc.index(pc.is_null(subjects), True).as_py()
         raise BadSubjectError(f"row {first + row} ({describe(batch, row)}): the subject is null")
     for subject in pc.unique(subjects).to_pylist():
         try:
             check_publish_subject(subject)
+            _check_length(subject, limit)
         except BadSubjectError as error:
             row = pc.index(subjects, pa.scalar(subject, subjects.type)).as_py()
-            raise BadSubjectError(f"row {first + row} ({describe(batch, row)}): {error}") from None
+            error.args = (f"row {first + row} ({describe(batch, row)}): {error}",)
+            raise error from None
+
+
+def _check_length(subject: str, limit: int) -> None:
+    """Raise MaxControlLineError if a subject makes the line of its message too long for the server."""
+    if len(subject) > limit // 4 and (size := len(subject.encode())) > limit:
+        raise MaxControlLineError(
+            f"the subject has {size} bytes, and a control line of the server has room for {limit}; "
+            "use a shorter one, or raise max_control_line of the server and of the connect options",
+            size=size,
+            limit=limit,
+        )
 
 
 def describe(batch: pa.RecordBatch, row: int) -> str:

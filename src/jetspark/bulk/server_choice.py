@@ -15,7 +15,7 @@ from typing import Final
 from jetspark.engine.retry import ExponentialBackoff
 from jetspark.engine.server_health import LONGEST_WAIT, SHORTEST_WAIT, is_sign_of_trouble
 from jetspark.wire.options import ConnectOptions
-from jetspark.wire.server_pool import Server, ServerPool
+from jetspark.wire.server_pool import LASTING_SESSION, Server, ServerPool
 from jetspark.wire.session import ServerInfo
 
 __all__ = ["LEAVE_AFTER", "ServerChoice"]
@@ -49,6 +49,17 @@ class ServerChoice:
         self._since = self._latest = -math.inf  # the trouble's first and latest sign
         self._not_before = -math.inf
         self._backoff = ExponentialBackoff(SHORTEST_WAIT, LONGEST_WAIT)
+        self._opened_at: float | None = None  # when the session opened for which there was no wait yet
+        self._reopening = ExponentialBackoff(0.05, 2.0, immediate=True)
+
+    def reopen_delay(self) -> float:
+        """Return the seconds to wait before the next session. The wait grows while sessions are lost soon."""
+        if self._opened_at is None:  # it was not opened again yet; the caller waits between its tries
+            return 0.0
+        opened_at, self._opened_at = self._opened_at, None
+        if time.monotonic() - opened_at >= LASTING_SESSION:
+            self._reopening.reset()
+        return self._reopening.next_delay() or 0.0
 
     def to_try(self) -> list[Server]:
         """Return all servers, in the order in which to try them.
@@ -67,6 +78,7 @@ class ServerChoice:
                 "left %s for %s: JetStream is silent or unavailable there", self._current.address, server.address
             )
         self.leaving = False
+        self._opened_at = time.monotonic()
         self._current = server
         self._since = self._latest = -math.inf
         self.pool.reset_failures(server)

@@ -40,6 +40,8 @@ _TLS_OPTION_NAMES: Final = (
 
 # By options, with the time at which the connection was returned. Most workers have only one set of options.
 _idle: dict[ConnectOptions, tuple[Connection, float]] = {}
+# The next user opens a lost one again: it waits if its sessions are lost soon after they begin.
+_lost: dict[ConnectOptions, Connection] = {}
 _lock: Final = threading.Lock()  # in the driver, a listener's thread runs beside the program's
 
 
@@ -68,7 +70,11 @@ def borrow_connection(
     try:
         yield connection
     except BaseException:
+        lost = connection.closed and not connection.interrupted
         connection.close()
+        if lost:
+            with _lock:
+                _lost[options] = connection
         raise
     with _lock:
         keep = options not in _idle and not connection.closed
@@ -95,8 +101,17 @@ def _open(options: ConnectOptions, retry_timeout: float, first_contact: bool) ->
     from jetspark.bulk import connect
     from jetspark.bulk.retry import call_with_retry
 
+    with _lock:
+        lost = _lost.pop(options, None)
+
+    def open_connection() -> Connection:
+        if lost is None:
+            return connect(options)
+        lost.reconnect()
+        return lost
+
     try:
-        return call_with_retry(lambda: connect(options), _is_silent if first_contact else can_resume, retry_timeout)
+        return call_with_retry(open_connection, _is_silent if first_contact else can_resume, retry_timeout)
     except ConnectError as error:
         error.args = (_with_option_names(str(error)),)
         raise
@@ -135,5 +150,8 @@ def close_idle(options: ConnectOptions | None = None) -> None:
     """Close the idle connection with these options; without options, close all idle connections."""
     with _lock:
         found = [_idle.pop(each) for each in list(_idle) if options in {None, each}]
+        for each in list(_lost):
+            if options in {None, each}:
+                del _lost[each]
     for connection, _ in found:
         connection.close()

@@ -17,11 +17,10 @@ from jetspark.wire.errors import (
     ConnectionClosedError,
     DisconnectedError,
     Error,
-    MaxPayloadError,
     OutboundBufferLimitError,
 )
 from jetspark.wire.headers import HeadersLike
-from jetspark.wire.line_limits import MAX_CONTROL_LINE, MAX_QUOTED, SHORT_LINE, line_too_long
+from jetspark.wire.line_limits import MAX_CONTROL_LINE, MAX_QUOTED, SHORT_LINE, line_too_long, message_too_large
 from jetspark.wire.subjects import check_filter_subject, check_publish_subject, check_reply_subject
 
 __all__ = ["Outbound", "Payload"]
@@ -125,7 +124,7 @@ class Outbound:
             size = len(data)
             if headers is None:
                 if size > self.max_payload:
-                    raise self._too_large(size)
+                    raise message_too_large(size, self.max_payload)
                 if not reply:
                     if len(target) > SHORT_LINE:
                         self._check_publish_line(b"%b %d" % (target, size))
@@ -139,7 +138,7 @@ class Outbound:
             block = header_block.encode_header_block(headers)
             total = len(block) + size
             if total > self.max_payload:
-                raise self._too_large(total)
+                raise message_too_large(total, self.max_payload)
             if len(target) > SHORT_LINE:
                 self._check_publish_line(b"%b %d %d" % (target, len(block), total))
             return b"HPUB %b %d %d\r\n%b%b\r\n" % (target, len(block), total, block, data)
@@ -182,7 +181,7 @@ class Outbound:
         if self.close_reason is not None:
             raise ConnectionClosedError(str(self.close_reason))
         if len(payload) > self.max_payload:
-            raise self._too_large(len(payload))
+            raise message_too_large(len(payload), self.max_payload)
         return b"PUB %b%b" % (reply, self._ack_suffixes.get(payload) or self._encode_ack_suffix(payload))
 
     def queue_ack(self, reply: bytes, payload: bytes) -> int:
@@ -191,7 +190,7 @@ class Outbound:
         if self.close_reason is not None:
             raise ConnectionClosedError(str(self.close_reason))
         if len(payload) > self.max_payload:
-            raise self._too_large(len(payload))
+            raise message_too_large(len(payload), self.max_payload)
         frame = b"PUB %b%b" % (reply, self._ack_suffixes.get(payload) or self._encode_ack_suffix(payload))
         if not self.online:
             return self.queue_publish(frame)
@@ -246,7 +245,7 @@ class Outbound:
             subject, total = words[1].decode(), int(words[-1])
             line = b" ".join(words[1:])
             if total > self.max_payload:
-                errors.append((subject, self._too_large(total)))
+                errors.append((subject, message_too_large(total, self.max_payload)))
             elif len(line) > self.max_control_line:
                 errors.append((subject, line_too_long(line, self.max_control_line)))
             else:
@@ -322,14 +321,6 @@ class Outbound:
             self._subjects.clear()
         self._subjects[subject] = encoded
         return encoded
-
-    def _too_large(self, size: int) -> MaxPayloadError:
-        return MaxPayloadError(
-            f"a message of {size} bytes (headers and payload) exceeds the server's max_payload of {self.max_payload}; "
-            "send smaller messages, or raise max_payload",
-            size=size,
-            limit=self.max_payload,
-        )
 
 
 def publish(subject: str, payload: Payload, reply: str | bytes | None, headers: HeadersLike | None) -> None:

@@ -9,11 +9,20 @@ that they can be used inline, and raise `BadSubjectError` (a ValueError).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from jetspark.wire.errors import ArgumentError, BadSubjectError
+from jetspark.wire.line_limits import line_too_long
 
-__all__ = ["check_filter_subject", "check_publish_subject", "check_queue", "check_reply_subject", "subject_matches"]
+__all__ = [
+    "check_filter_subject",
+    "check_line",
+    "check_publish_subject",
+    "check_queue",
+    "check_reply_subject",
+    "subject_matches",
+]
 
 _BAD_IN_SUBJECT: Final = re.compile(r"[ \t\r\n\f\v\x00]")
 _CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -71,6 +80,16 @@ def check_reply_subject(subject: bytes, api_prefixes: tuple[bytes, ...] = ()) ->
 
 def _quote(subject: bytes) -> str:
     return repr(subject[:200].decode("utf-8", "backslashreplace"))
+
+
+def check_line(subject: str, words: Sequence[bytes], limit: int) -> None:
+    """Check a subject, perhaps with wildcards, and that with the other words of its control line it is not too long."""
+    try:
+        line = b" ".join((check_filter_subject(subject).encode(), *words))
+    except UnicodeEncodeError as error:
+        raise BadSubjectError(f"subject {subject!r}: a lone surrogate cannot be encoded as UTF-8") from error
+    if len(line) > limit:
+        raise line_too_long(line, limit)
 
 
 def check_queue(queue: str) -> str:

@@ -96,6 +96,7 @@ def make_server_options(parsed: ParsedOptions) -> ServerOptions:
         name=parsed[table.CONNECTION_NAME],
         inbox_prefix=parsed[table.INBOX_PREFIX],
         connect_timeout=parsed[table.CONNECT_TIMEOUT],
+        max_control_line=parsed[table.MAX_CONTROL_LINE],
     )
     return ServerOptions(connect, api, parsed[table.REQUEST_TIMEOUT])
 

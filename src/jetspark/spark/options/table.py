@@ -19,6 +19,7 @@ from jetspark.spark.options.values import (
     parse_boolean,
     parse_count,
     parse_duration,
+    parse_line_size,
     parse_offsets,
     parse_size,
     parse_streams,
@@ -157,6 +158,10 @@ CONNECTION_NAME: Final = Option[str](
 CONNECT_TIMEOUT: Final = Option[float](
     "connectTimeout", "duration", parse_duration, 5.0, "5s", "Longest time to connect to one server.",
     kafka_option="kafka.socket.connection.setup.timeout.ms",
+)
+MAX_CONTROL_LINE: Final = Option[int](
+    "maxControlLine", "number of bytes", parse_line_size, 4096, "4096",
+    "`max_control_line` of the servers. Longer subjects are refused.",
 )
 REQUEST_TIMEOUT: Final = Option[float](
     "requestTimeout", "duration", parse_duration, 5.0, "5s", "Longest wait for a reply of the JetStream API.",
@@ -337,7 +342,7 @@ MAX_REPLAY_DELAY: Final = Option[float](
 OPTIONS: Final[tuple[Option[object], ...]] = (
     SERVERS, USER, PASSWORD, TOKEN, CREDENTIALS, CREDENTIALS_TEXT, NKEY_SEED,
     TLS_CA, TLS_CERT, TLS_KEY, TLS_KEY_PASSWORD, TLS_HOSTNAME, TLS_VERIFY, TLS_FIRST,
-    DOMAIN, API_PREFIX, INBOX_PREFIX, CONNECTION_NAME, CONNECT_TIMEOUT, REQUEST_TIMEOUT,
+    DOMAIN, API_PREFIX, INBOX_PREFIX, CONNECTION_NAME, CONNECT_TIMEOUT, MAX_CONTROL_LINE, REQUEST_TIMEOUT,
     STREAM, SUBJECT, READ_MODE, STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
     ENDING_OFFSETS, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, MIN_PARTITIONS, MAX_RECORDS_PER_PARTITION,
     PUSH_DOWN_PREDICATE, INCLUDE_HEADERS, FAIL_ON_DATA_LOSS,

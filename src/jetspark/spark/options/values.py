@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
 from jetspark.jetstream.times import parse_rfc3339, time_ns
+from jetspark.wire.line_limits import MIN_CONTROL_LINE
 
 __all__ = [
     "Position",
@@ -24,6 +25,7 @@ __all__ = [
     "parse_boolean",
     "parse_count",
     "parse_duration",
+    "parse_line_size",
     "parse_offsets",
     "parse_size",
     "parse_streams",
@@ -121,6 +123,13 @@ def parse_count(text: str) -> int:
     """Read a whole number, 1 or more."""
     if not text.strip().isdecimal() or int(text) < 1:
         raise ValueError("it must be a whole number, 1 or more")
+    return int(text)
+
+
+def parse_line_size(text: str) -> int:
+    """Read the bytes of a control line."""
+    if not text.strip().isdecimal() or len(text) > 9 or int(text) < MIN_CONTROL_LINE:
+        raise ValueError(f"it must be a number of bytes, {MIN_CONTROL_LINE} or more")
     return int(text)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jetspark.wire.errors import MaxControlLineError
+from jetspark.wire.line_limits import MAX_CONTROL_LINE
 from jetspark.wire.subjects import check_reply_subject
 from jetspark.wire.vector.byte_spans import buffer_bytes, value_offsets
 
@@ -21,11 +23,15 @@ _USUAL: Final = np.array([33 <= byte < 127 and byte not in b"*>" for byte in ran
 _ACK: Final = b"$JS.ACK."
 
 
-def check_reply_subjects(subjects: pa.BinaryArray) -> None:
-    """Check subjects, binary (n,) without nulls, as `check_reply_subject` does.
+def check_reply_subjects(subjects: pa.BinaryArray, max_size: int = MAX_CONTROL_LINE) -> None:
+    """Check subjects, binary (n,) without nulls, as `check_reply_subject` does; each has at most `max_size` bytes.
 
     Raises BadSubjectError for the first one that nothing may be published to.
     """
+    if len(subjects) and (size := pc.max(pc.binary_length(subjects)).as_py()) > max_size:
+        raise MaxControlLineError(
+            f"a received subject has {size} bytes, more than {max_size}", size=size, limit=max_size
+        )
     if len(subjects) and not _are_usual(subjects):
         for subject in subjects:
             check_reply_subject(subject.as_py())
