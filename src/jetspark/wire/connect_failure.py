@@ -5,7 +5,15 @@ from __future__ import annotations
 import ssl
 from typing import Final
 
-from jetspark.wire.errors import AuthenticationError, ConnectError, DisconnectedError, Error, ProtocolError, TLSError
+from jetspark.wire.errors import (
+    AuthenticationError,
+    ConnectError,
+    DisconnectedError,
+    Error,
+    MaxControlLineError,
+    ProtocolError,
+    TLSError,
+)
 from jetspark.wire.options import ServerAddress, TLSOptions
 
 __all__ = ["to_connect_error"]
@@ -30,6 +38,11 @@ def to_connect_error(address: ServerAddress, error: Exception, tls: TLSOptions |
     if isinstance(error, DisconnectedError):
         alert = error.__cause__  # such as an alert that a certificate is missing
         failure: Error = TLSError(text + _tls_hint(alert)) if isinstance(alert, ssl.SSLError) else ConnectError(text)
+    elif isinstance(error, MaxControlLineError):
+        failure = ConnectError(
+            f"{address}: the CONNECT line is longer than max_control_line of the server; raise it, or use shorter "
+            "credentials"
+        )
     elif isinstance(error, ProtocolError | AuthenticationError) and str(address) not in str(error):
         failure = type(error)(f"{address}: {error}")
     elif isinstance(error, Error):

@@ -407,8 +407,9 @@ class ConnectionState:
             self._refused.on_too_many(error)
             return
         if isinstance(error, MaxControlLineError):
-            found = self._refused.on_line_too_long(error, str(self.server.address))
-            error, self._cause_removed = found or error, found is not None
+            before = len(self.subscriptions)
+            error = self._refused.on_line_too_long(str(self.server.address)) or error
+            self._cause_removed = len(self.subscriptions) < before
         self._emit(ErrorOccurred(error))
         if isinstance(error, PermissionsViolationError):
             self._on_permissions_violation(error, text)

@@ -48,7 +48,7 @@ class RefusedSubscriptions:
             if len(sub.line) > self._outbound.max_control_line:
                 self._end(sub, line_too_long(sub.line, self._outbound.max_control_line))
 
-    def on_line_too_long(self, error: Error, where: str) -> MaxControlLineError | None:
+    def on_line_too_long(self, where: str) -> MaxControlLineError | None:
         """Return the error for the longest line of this session, and end the subscription if it is one.
 
         The server does not say which line was too long, nor its limit. If one was, then certainly the longest.
@@ -63,8 +63,14 @@ class RefusedSubscriptions:
         if size <= SHORT_LINE:
             return None
         self._outbound.max_control_line = min(self._outbound.max_control_line, size - 1)
-        found = line_too_long(line, self._outbound.max_control_line, size=size)
-        found.args = (f"{where}: the server says {str(error).partition(' says ')[2] or str(error)}: {found}",)
+        owner = "message on" if sub is None else "subscription to"
+        found = MaxControlLineError(
+            f"{where}: the server says that a control line is too long; the longest one has {size} bytes and belongs "
+            f"to the {owner} {line.decode('utf-8', 'backslashreplace')!r}...; "
+            "use shorter subjects, or raise max_control_line of the server",
+            size=size,
+            limit=size - 1,
+        )
         if sub is not None:
             self._subscriptions.remove(sub, found)
         return found
