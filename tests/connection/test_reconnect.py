@@ -232,7 +232,7 @@ async def test_a_proxy_that_cuts_at_random_bytes_corrupts_nothing(front: Front, 
     sender = await front.connect(shared_server.url)
     async with Proxy(shared_server.port) as proxy:
         proxy.budget = lambda: rng.randrange(1, 20_000)
-        receiver = await front.connect(proxy.url, retry_connect=True, reconnect_wait=0.001)
+        receiver = await front.connect(proxy.url, retry_connect=True, reconnect_wait=0.001, reconnect_wait_max=0.001)
         subscription = await receiver.subscribe("numbers")
         sent = 0
         while proxy.sessions < 40:
@@ -264,7 +264,7 @@ async def test_a_confirmed_publish_arrived_despite_any_cut(front: Front, shared_
     await receiver.flush()
     async with Proxy(shared_server.port) as proxy:
         proxy.budget = lambda: rng.randrange(700, 1300)  # the handshake takes more than 800
-        sender = await front.connect(proxy.url, retry_connect=True, reconnect_wait=0.001)
+        sender = await front.connect(proxy.url, retry_connect=True, reconnect_wait=0.001, reconnect_wait_max=0.001)
         confirmed = set()
         for number in range(1500):
             try:

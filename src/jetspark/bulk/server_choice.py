@@ -26,6 +26,8 @@ LEAVE_AFTER: Final = 5.0
 """Seconds of trouble after which the server is left: the default timeout of a request and of an acknowledgement."""
 _FORGET_AFTER: Final = 30.0
 """Seconds after which an error says nothing about the next one."""
+_LONGEST_WAIT: Final = 2.0
+"""Most seconds before a session is opened again after short ones: a call waits for it."""
 _TOLERANCE: Final = 0.1
 """Seconds by which an operation may end before its timeout."""
 
@@ -50,7 +52,8 @@ class ServerChoice:
         self._not_before = -math.inf
         self._backoff = ExponentialBackoff(SHORTEST_WAIT, LONGEST_WAIT)
         self._opened_at: float | None = None  # when the session opened for which there was no wait yet
-        self._reopening = ExponentialBackoff(0.05, 2.0, immediate=True)
+        longest = min(options.reconnect_wait_max, _LONGEST_WAIT)
+        self._reopening = ExponentialBackoff(options.reconnect_wait, longest, immediate=True)
 
     def reopen_delay(self) -> float:
         """Return the seconds to wait before the next session. The wait grows while sessions are lost soon."""
