@@ -68,6 +68,15 @@ def test_offsets_of_earlier_versions_lack_the_time_and_later_ones_may_have_more_
         ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": 3, "start": "x"}}}, "cannot be read"),
         ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": 3, "time": "noon"}}}, "cannot be read"),
         ({"version": 1, "streams": {"ORDERS": 3}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": float("inf")}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": float("nan")}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": 3.5}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": "3"}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": -3}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": 2**64}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": TEXT, "next": True}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": "9999-12-31T23:59:59-14:00", "next": 3}}}, "cannot be read"),
+        ({"version": 1, "streams": {"ORDERS": {"created": [], "next": 3}}}, "cannot be read"),
     ],
 )
 def test_an_offset_of_another_query_is_refused(document: dict[str, object], text: str) -> None:

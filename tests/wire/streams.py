@@ -95,6 +95,27 @@ def ack_subjects(draw: st.DrawFn) -> bytes:
     return b"$JS.ACK.%bORDERS.c1.%b%b" % (domain, numbers, token)
 
 
+odd_numbers = st.one_of(
+    st.sampled_from([0, 1, 17, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**20, 10**40]).map(lambda number: b"%d" % number),
+    st.builds(lambda number, width: b"%0*d" % (width, number), sequences, st.sampled_from([3, 19, 20, 21, 25, 40])),
+    st.sampled_from([b"", b"x", b"1x", b"x1", b"-1", b"+1", b"1_0", b" ", b"1\t", b":", b"1;", b"\xb2", b"1e3"]),
+    st.sampled_from(["\u0661".encode(), "\uff11".encode(), b"0x1f", b"1\r", b"\x00", b"?" * 8, b"<" * 19]),
+)
+
+
+@st.composite
+def odd_ack_subjects(draw: st.DrawFn) -> bytes:
+    """An ack subject in which anything may be wrong: the count of tokens, the prefix, any of the numbers."""
+    numbers = [b"1", b"%d" % draw(sequences), b"3", b"%d" % draw(st.integers(10**18, 10**19)), b"7"]
+    for place in draw(st.sets(st.integers(0, 4), max_size=2)):
+        numbers[place] = draw(odd_numbers)
+    prefix = draw(st.sampled_from([b"$JS.ACK"] * 9 + [b"$JS.ACKS", b"$js.ACK", b"JS.ACK", b"$JS.FC", b"", b"_INBOX.x"]))
+    domain = draw(st.sampled_from([[], [], [b"_", b"hash"], [b"hub", b"hash"], [b"", b""], [b"\xff", b"\xc3\xa4"]]))
+    names = draw(st.sampled_from([[b"ORDERS", b"c1"], [b"ORDERS", b""], [b"ORDERS"], [b"O", b"c", b"d"]]))
+    further = draw(st.sampled_from([[], [], [b"Zx81"], [b"Zx81", b"more"], [b""]]))
+    return b".".join([prefix, *domain, *names, *numbers, *further])
+
+
 payloads = st.one_of(
     st.just(b""),
     st.binary(max_size=30),

@@ -70,8 +70,15 @@ def scan_schema(columns: Sequence[str] | None = None) -> pa.Schema:
     return pa.schema([pa.field(name, COLUMNS[name]) for name in chosen])
 
 
+_DELIVERED: Final = 0
+_SEQUENCE: Final = 1
+_CONSUMER_SEQUENCE: Final = 2
+_TIME: Final = 3
+_PENDING: Final = 4
+
+
 class _Tokens(Protocol):
-    """The numbers in ack subjects: token 0 is the stream sequence, 1 the consumer sequence, 2 the time."""
+    """The five numbers in ack subjects."""
 
     def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]: ...
 
@@ -80,11 +87,11 @@ class _Tokens(Protocol):
 
 @dataclass(slots=True)
 class _Searched:
-    """Numbers between dots whose positions were searched."""
+    """Numbers whose positions were searched."""
 
     data: Bytes
     dots: Sequence[Index]
-    """Positions of the dots before and after each number."""
+    """Positions of the dots before each number, and of the end of the last one."""
 
     def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]:
         return parse_numbers(sliding_words(self.data), self.dots[token] + 1, self.dots[token + 1])
@@ -102,7 +109,7 @@ class _EvenlySpaced:
 
     def numbers(self, token: int) -> tuple[Words, NDArray[np.bool_]]:
         run = self.run
-        before, after = run.dot_offsets[token - 4], run.dot_offsets[token - 3]
+        before, after = [*run.dot_offsets[-5:], run.reply_end][token : token + 2]
         end = run.start + after
 
         def word(back: int) -> Words:
@@ -129,17 +136,17 @@ class AckMetadataColumns:
     @cached_property
     def sequence(self) -> NDArray[np.int64]:
         """Sequences in the stream, int64 (n,)."""
-        return self._numbers(0)
+        return self._numbers(_SEQUENCE)
 
     @cached_property
     def consumer_sequence(self) -> NDArray[np.int64]:
         """Consumer sequences of the deliveries, int64 (n,)."""
-        return self._numbers(1)
+        return self._numbers(_CONSUMER_SEQUENCE)
 
     @cached_property
     def timestamp_ns(self) -> NDArray[np.int64]:
         """Times at which the messages were stored, nanoseconds since 1970 UTC, int64 (n,)."""
-        return self._numbers(2)
+        return self._numbers(_TIME)
 
     def row(self, row: int) -> AckMetadata:
         """Return all metadata of one row."""
@@ -154,10 +161,19 @@ class AckMetadataColumns:
         values, good = self._tokens.numbers(token)
         signed = values.view(np.int64)
         good &= signed >= 0
-        if not good.all():
-            subject = self.row(int(np.argmin(good)))  # raises if it is not a number
-            raise InvalidAckError(f"a number of the ack subject exceeds 2^63 - 1, the maximum of int64: {subject}")
+        self.check(good)
         return signed
+
+    def check_counts(self) -> None:
+        """Check the numbers of deliveries and of pending messages, of which there are no columns."""
+        for token in (_DELIVERED, _PENDING):
+            self.check(self._tokens.numbers(token)[1])
+
+    def check(self, good: NDArray[np.bool_]) -> None:
+        """Raise the scalar parser's error for the first row that is not good."""
+        if not good.all():
+            subject = self.row(int(np.argmin(good)))
+            raise InvalidAckError(f"cannot read the ack subject of {subject}")
 
 
 def parse_ack_subjects(lines: ControlLineTable) -> AckMetadataColumns:
@@ -169,19 +185,14 @@ def parse_ack_subjects(lines: ControlLineTable) -> AckMetadataColumns:
         A reply is not an ack subject (JSA-03), or a number that is read is not valid (JSA-04) or above 2^63 - 1.
     """
     if lines.run is not None:
-        return AckMetadataColumns(
-            lines.bytes, lines.reply_start, lines.reply_end, _EvenlySpaced(lines.bytes, lines.run)
-        )
-    if lines.reply_dots is not None and _is_ack(lines.reply_dots.shape[1]):
-        token = _sequence_dot(lines.reply_dots.shape[1])
-        dots = [lines.reply_dots[:, token + at] for at in range(4)]
-        acks = AckMetadataColumns(lines.bytes, lines.reply_start, lines.reply_end, _Searched(lines.bytes, dots))
-        good = lines.words[lines.reply_start] == _PREFIX
+        tokens = _EvenlySpaced(lines.bytes, lines.run)
+        acks = AckMetadataColumns(lines.bytes, lines.reply_start, lines.reply_end, tokens)
+    elif lines.reply_dots is not None and _is_ack(lines.reply_dots.shape[1]):
+        acks = _cut_acks(lines, lines.reply_dots)
+        acks.check(lines.words[lines.reply_start] == _PREFIX)
     else:
-        acks, good = _search_acks(lines)
-    if not good.all():
-        subject = acks.row(int(np.argmin(good)))  # raises
-        raise InvalidAckError(f"cannot read the ack subject of {subject}")
+        acks = _search_acks(lines)
+    acks.check_counts()
     return acks
 
 
@@ -189,12 +200,16 @@ def _is_ack(dots: int) -> bool:
     return dots == 8 or dots >= 10
 
 
-def _sequence_dot(dots: int) -> int:
-    """Return the index of the dot before the stream sequence, which is token 5, or token 7 in the v2 form."""
-    return 6 if dots >= 10 else 4
+def _cut_acks(lines: ControlLineTable, reply_dots: Index) -> AckMetadataColumns:
+    """As `parse_ack_subjects`, for replies of one shape."""
+    count = reply_dots.shape[1]
+    first = 5 if count >= 10 else 3  # the dot before the first number, which is token 4, or token 6 in the v2 form
+    ends = reply_dots[:, 10] if count > 10 else lines.reply_end
+    dots = [*(reply_dots[:, first + at] for at in range(5)), ends]
+    return AckMetadataColumns(lines.bytes, lines.reply_start, lines.reply_end, _Searched(lines.bytes, dots))
 
 
-def _search_acks(lines: ControlLineTable) -> tuple[AckMetadataColumns, NDArray[np.bool_]]:
+def _search_acks(lines: ControlLineTable) -> AckMetadataColumns:
     """As `parse_ack_subjects`, for replies of several shapes."""
     offsets, data = copy_padded(gather_spans(lines.buffer, lines.reply_start, lines.reply_end))
     starts, ends = offsets[:-1], offsets[1:]
@@ -202,9 +217,11 @@ def _search_acks(lines: ControlLineTable) -> tuple[AckMetadataColumns, NDArray[n
     first = np.searchsorted(dots, offsets)
     count = np.diff(first)
     good = (sliding_words(data)[starts] == _PREFIX) & ((count == 8) | (count >= 10))
-    at = first[:-1] + np.where(count >= 10, 6, 4)
-    dots = np.append(dots, np.zeros(16, np.int64))  # for rows that are not good
-    return AckMetadataColumns(data, starts, ends, _Searched(data, [dots[at + token] for token in range(4)])), good
+    AckMetadataColumns(data, starts, ends, _Searched(data, ())).check(good)
+    at = first[:-1] + np.where(count >= 10, 5, 3)
+    dots = np.append(dots, 0)  # the end of the last number may be that of the reply
+    last = np.where(count > 10, dots[np.minimum(at + 5, len(dots) - 1)], ends)
+    return AckMetadataColumns(data, starts, ends, _Searched(data, [*(dots[at + token] for token in range(5)), last]))
 
 
 def build_batch(table: FrameTable, acks: AckMetadataColumns, schema: pa.Schema, stream: str) -> pa.RecordBatch:

@@ -29,15 +29,17 @@ __all__ = ["DirectMessages", "read_replies"]
 
 _EMPTY_BLOCK: Final = b"NATS/1.0\r\n\r\n"
 _TIME: Final = pa.timestamp("ns", tz="UTC")
+_NUMBER: Final = r"[0-9]{1,18}"
 _SERVER_HEADERS: Final = (
-    r"Nats-Stream: [^\r]*\r\nNats-Subject: (?P<subject>[^\r]*)\r\n"
-    r"Nats-Sequence: (?P<sequence>[0-9]+)\r\nNats-Time-Stamp: (?P<time>[^\r]*)\r\n"
-    r"Nats-Num-Pending: (?P<pending>[0-9]+)\r\nNats-Last-Sequence: (?P<before>[0-9]+)\r\n\r\n$"
+    r"Nats-Stream: [^\r]*\r\nNats-Subject: (?P<subject>[^\r\n\t ]+)\r\n"
+    rf"Nats-Sequence: (?P<sequence>{_NUMBER})\r\n"
+    r"Nats-Time-Stamp: (?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z)\r\n"
+    rf"Nats-Num-Pending: (?P<pending>{_NUMBER})\r\nNats-Last-Sequence: (?P<before>{_NUMBER})\r\n\r\n$"
 )
 _WITHOUT_HEADERS: Final = r"^(?P<own>NATS/1\.0\r\n)" + _SERVER_HEADERS
 # The first part is greedy: a message may have such headers of its own, and the last ones are the server's. This form is
 # several times slower than the one for messages without headers, which needs no backtracking.
-_WITH_HEADERS: Final = r"(?s)^(?P<own>.*\r\n)" + _SERVER_HEADERS
+_WITH_HEADERS: Final = r"(?s)^(?P<own>NATS/1\.0\r\n(?:.*\r\n)?)" + _SERVER_HEADERS
 
 
 @dataclass(eq=False)
@@ -135,7 +137,7 @@ def _from_fields(table: FrameTable, fields: pa.StructArray, stream: str, where: 
     try:
         times = stamp.cast(pa.string()).cast(_TIME).view(pa.int64())
         numbers = [column.cast(pa.string()).cast(pa.int64()) for column in (sequence, before)]
-        left = int(pending[len(pending) - 1].as_py()) if len(pending) else 0
+        left = int(pending[len(pending) - 1].as_py()) if len(pending) else 0  # the pattern allows 18 digits
     except pa.ArrowInvalid as problem:
         raise InvalidReplyError(f"{where}: {problem}") from problem
     return DirectMessages(

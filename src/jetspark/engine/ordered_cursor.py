@@ -16,6 +16,7 @@ from jetspark.jetstream.errors import InvalidAckError, StreamRecreatedError
 from jetspark.jetstream.info import ConsumerInfo, StreamInfo
 from jetspark.jetstream.names import check_consumer_name, new_name
 from jetspark.wire.messages import Message
+from jetspark.wire.untrusted import parse_number
 
 __all__ = ["OrderedCursor"]
 
@@ -121,8 +122,8 @@ class OrderedCursor:
     def rewind(self, message: Message) -> None:
         """Let the next consumer start with this message, because the program did not get it."""
         place = parse_ack_subject(message.reply)
-        serial = place.consumer.rpartition("_")[2]
-        if self._restarted_serial and serial.isdecimal() and int(serial) <= self._restarted_serial:
+        serial = parse_number(place.consumer.rpartition("_")[2])
+        if self._restarted_serial and serial is not None and serial <= self._restarted_serial:
             self.last_sequence = None  # of the former stream: no message of the present one was taken
         else:
             self.last_sequence = place.stream_sequence - 1

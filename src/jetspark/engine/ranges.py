@@ -114,7 +114,7 @@ class RangePulls:
                 del self._open[oldest.token]
 
     def status(self, token: int, code: int, description: str, *, where: str = "") -> RangeEffect:
-        """Handle a status for a pull.
+        """Handle a status for a pull; ignore it if no such pull was sent.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class RangePulls:
             The server refuses the pull as a bad request (400).
         """
         rule = classify(code, description)
-        if rule.consume in {ConsumeEffect.IGNORE, ConsumeEffect.TIMER}:
+        if not 1 <= token <= self._tokens or rule.consume in {ConsumeEffect.IGNORE, ConsumeEffect.TIMER}:
             return RangeEffect.NONE
         if rule.consume is ConsumeEffect.END and code == 400:
             raise rule.make_error(code, description, where=where)

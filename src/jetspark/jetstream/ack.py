@@ -15,6 +15,7 @@ from jetspark.jetstream.errors import InvalidAckError
 from jetspark.jetstream.times import datetime_from_ns
 from jetspark.wire.argument_types import wrong_type
 from jetspark.wire.subjects import check_reply_subject
+from jetspark.wire.untrusted import MAX_DIGITS, MAX_INT64, MAX_UINT64, quote
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -78,7 +79,8 @@ class AckMetadata(msgspec.Struct, frozen=True, gc=False):
 def parse_ack_subject(subject: str | None) -> AckMetadata:
     """Read the reply subject of a delivered message.
 
-    Raises InvalidAckError if there is none, or if it is not of the v1 or v2 form.
+    Raises InvalidAckError if there is none, or if it is not of the v1 or v2 form. The time is at most 2^63 - 1, each
+    other number at most 2^64 - 1, all of at most 20 digits.
     """
     if not subject:
         raise InvalidAckError("the message has no reply subject, so it was not delivered by a JetStream consumer")
@@ -88,7 +90,7 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
         raise wrong_type("parse_ack_subject", "subject", "text or None", subject) from None
     count = len(tokens)
     if tokens[0] != "$JS" or count < _V1_TOKENS or tokens[1] != "ACK":
-        raise InvalidAckError(f"the reply subject is not an ack subject: {subject!r}")
+        raise InvalidAckError(f"the reply subject is not an ack subject: {quote(subject)}")
     if count == _V1_TOKENS:
         first, domain, account_hash = 2, None, None
     elif count >= _V2_TOKENS:
@@ -96,13 +98,15 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
         if domain == "_":
             domain = None
     else:
-        raise InvalidAckError(f"the ack subject has {count} tokens, which is not a known form: {subject!r}")
+        raise InvalidAckError(f"the ack subject has {count} tokens, which is not a known form: {quote(subject)}")
     numbers = tokens[first + 2 : first + 7]
     joined = "".join(numbers)
     # int() alone would also accept signs, blanks, underscores and digits of other scripts.
-    if "" in numbers or not (joined.isascii() and joined.isdigit()):
-        raise InvalidAckError(f"a token of the ack subject is not a number: {subject!r}")
+    if "" in numbers or not (joined.isascii() and joined.isdigit()) or max(map(len, numbers)) > MAX_DIGITS:
+        raise InvalidAckError(f"a token of the ack subject is not a number of 64 bits: {quote(subject)}")
     delivered, stream_sequence, consumer_sequence, timestamp_ns, num_pending = map(int, numbers)
+    if timestamp_ns > MAX_INT64 or max(delivered, stream_sequence, consumer_sequence, num_pending) > MAX_UINT64:
+        raise InvalidAckError(f"a number of the ack subject is too large: {quote(subject)}")
     return AckMetadata(
         tokens[first],
         tokens[first + 1],
@@ -120,7 +124,7 @@ def check_ack_subject(subject: bytes) -> None:
     """Raise InvalidAckError if a reply subject is not an ack subject, BadSubjectError if nothing may be sent to it."""
     if not subject.startswith(ACK_PREFIX):
         raise InvalidAckError(
-            f"a message with reply subject {subject.decode(errors='replace')!r} was not delivered by a JetStream "
+            f"a message with reply subject {quote(subject.decode(errors='replace'))} was not delivered by a JetStream "
             "consumer and cannot be acknowledged"
         )
     check_reply_subject(subject)

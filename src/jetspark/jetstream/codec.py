@@ -22,6 +22,8 @@ import msgspec
 from msgspec import inspect
 
 from jetspark.jetstream.times import Duration, Timestamp, duration_ns, format_rfc3339, time_ns
+from jetspark.wire.errors import ConfigError
+from jetspark.wire.untrusted import decode_json
 
 __all__ = ["JsonEnum", "JsonStruct", "decode", "encode", "to_builtins"]
 
@@ -29,6 +31,7 @@ T = TypeVar("T", bound="JsonStruct")
 V = TypeVar("V")
 
 _encoder: Final = msgspec.json.Encoder()
+_document_decoder: Final[msgspec.json.Decoder[object]] = msgspec.json.Decoder(object)
 
 
 class JsonEnum(StrEnum):
@@ -61,20 +64,23 @@ def decode(cls: type[T], payload: bytes) -> T:
     Raises msgspec.DecodeError if the payload is not JSON, or if a known field has a value of the wrong type.
     """
     try:
-        try:
-            return cast("T", _decoder(cls).decode(payload))
-        except msgspec.ValidationError:
-            document = msgspec.json.decode(payload)
-            if not isinstance(document, dict):
-                raise
-    except UnicodeDecodeError as error:
-        raise msgspec.DecodeError(str(error)) from None
+        return cast("T", decode_json(_decoder(cls), payload))
+    except msgspec.ValidationError:
+        document = decode_json(_document_decoder, payload)
+        if not isinstance(document, dict):
+            raise
     return _build(cls, document)
 
 
 def encode(value: JsonStruct | Mapping[str, object]) -> bytes:
-    """Write a struct, or a mapping of values of the types that structs may have, as JSON."""
-    return _encoder.encode(to_builtins(value))
+    """Write a struct, or a mapping of values of the types that structs may have, as JSON.
+
+    Raises ConfigError for an integer of more than 64 bits, a lone surrogate, or a document that is nested too deeply.
+    """
+    try:
+        return _encoder.encode(to_builtins(value))
+    except (OverflowError, UnicodeEncodeError, RecursionError) as error:
+        raise ConfigError(f"a value cannot be written as JSON: {error}") from None
 
 
 def to_builtins(value: object) -> object:

@@ -32,6 +32,7 @@ from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_pub
 from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.jetstream.times import parse_rfc3339
 from jetspark.wire.headers import Headers, Status
+from jetspark.wire.untrusted import MAX_INT64, parse_number, quote
 
 __all__ = [
     "DirectBatchEnd",
@@ -295,6 +296,8 @@ def _message(
         timestamp_ns = parse_rfc3339(stamp)
     except ValueError as problem:
         raise InvalidReplyError(f"{where}: {problem}") from None
+    if abs(timestamp_ns) > MAX_INT64:
+        raise InvalidReplyError(f"{where}: the time {quote(stamp)} does not fit in 64 bits of nanoseconds")
     return StoredMessage(
         stream,
         subject,
@@ -308,9 +311,10 @@ def _message(
 
 
 def _number(text: str, name: str, where: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidReplyError(f"{where}: header {name} is not a number: {text!r}")
-    return int(text)
+    number = parse_number(text, MAX_INT64)
+    if number is None:
+        raise InvalidReplyError(f"{where}: header {name} is not a number of 63 bits: {quote(text)}")
+    return number
 
 
 def _last_number(headers: Headers, name: str, where: str) -> int | None:

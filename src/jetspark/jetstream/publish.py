@@ -29,6 +29,7 @@ from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc
 from jetspark.wire.argument_types import check_fields, checks_arguments, field_kinds, wrong_type
 from jetspark.wire.arguments import check_names
 from jetspark.wire.headers import Headers, HeadersLike
+from jetspark.wire.untrusted import decode_json, parse_number, quote
 
 __all__ = [
     "MAX_ACK_PREFIXES",
@@ -77,8 +78,8 @@ class _AnsweringStream(msgspec.Struct):
     stream: str = ""
 
 
-_answering_stream: Final = msgspec.json.Decoder(_AnsweringStream).decode
-_plain_ack: Final = msgspec.json.Decoder(PubAck).decode
+_answering_stream: Final = msgspec.json.Decoder(_AnsweringStream)
+_plain_ack: Final = msgspec.json.Decoder(PubAck)
 
 
 def read_pub_ack(payload: bytes, where: str = "publish", expected_stream: str | None = None) -> PubAck:
@@ -89,8 +90,8 @@ def read_pub_ack(payload: bytes, where: str = "publish", expected_stream: str | 
     from another one than expected.
     """
     try:
-        ack = _plain_ack(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # an error, unknown fields, or no acknowledgement
+        ack = decode_json(_plain_ack, payload)
+    except msgspec.DecodeError:  # an error, unknown fields, or no acknowledgement
         ack = None
     if ack is None or not ack.stream:
         try:
@@ -98,12 +99,12 @@ def read_pub_ack(payload: bytes, where: str = "publish", expected_stream: str | 
             ack = decode(PubAck, payload)
         except (msgspec.DecodeError, InvalidReplyError) as problem:
             raise InvalidAckError(
-                f"{where}: the reply is not a publish acknowledgement ({problem}): {payload[:200]!r}"
+                f"{where}: the reply is not a publish acknowledgement ({problem}): {quote(payload)}"
             ) from None
     if not ack.stream:
-        raise InvalidAckError(f"{where}: the acknowledgement names no stream: {payload[:200]!r}")
+        raise InvalidAckError(f"{where}: the acknowledgement names no stream: {quote(payload)}")
     if not 0 < ack.sequence <= MAX_SEQUENCE:
-        raise InvalidAckError(f"{where}: the acknowledgement has the sequence {ack.sequence}: {payload[:200]!r}")
+        raise InvalidAckError(f"{where}: the acknowledgement has the sequence {ack.sequence}: {quote(payload)}")
     if expected_stream is not None and ack.stream != expected_stream:
         raise InvalidAckError(
             f"{where}: stream {ack.stream!r} has answered, not the expected {expected_stream!r}; the message may be "
@@ -120,8 +121,8 @@ def is_refusal_of_other_stream(error: Error, payload: bytes, expected_stream: st
     if expected_stream is None or not isinstance(error, APIError):
         return False
     try:
-        return _answering_stream(payload).stream not in ("", expected_stream)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decode_json(_answering_stream, payload).stream not in ("", expected_stream)
+    except msgspec.DecodeError:
         return False
 
 
@@ -145,7 +146,7 @@ def plain_ack_prefix(payload: bytes) -> bytes | None:
     at = payload.rfind(_SEQUENCE)
     start = at + len(_SEQUENCE)
     digits = payload[start:-1]
-    plain = at >= 0 and digits.isdigit() and not digits.startswith(b"0") and payload[-1:] == b"}"
+    plain = at >= 0 and parse_number(digits) is not None and not digits.startswith(b"0") and payload[-1:] == b"}"
     return payload[:start] if plain else None
 
 

@@ -11,6 +11,8 @@ import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
+from jetspark.wire.untrusted import quote
+
 if TYPE_CHECKING:
     from typing import SupportsIndex
 
@@ -32,6 +34,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL: Final = _EPOCH.toordinal()
 _INT64_MAX: Final = 2**63 - 1
 _SECOND: Final = 1_000_000_000
+_FIRST_SECOND: Final = (date.min.toordinal() - _EPOCH_ORDINAL) * 86_400
+_LAST_SECOND: Final = (date.max.toordinal() + 1 - _EPOCH_ORDINAL) * 86_400 - 1
 _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
     r"(?:[Zz]| ?([+-])(\d\d):?(\d\d)(?: [A-Z]{1,5})?)",
@@ -49,9 +53,12 @@ class Duration(timedelta):
 
     @classmethod
     def from_ns(cls, ns: int) -> Self:
-        """Return the duration of `ns` nanoseconds."""
+        """Return the duration of `ns` nanoseconds. Raises ValueError if a `timedelta` cannot be so long."""
         micros, below = divmod(ns, 1000)
-        self = cls(microseconds=micros)
+        try:
+            self = cls(microseconds=micros)
+        except OverflowError:
+            raise ValueError(f"a duration of {ns} ns is out of range") from None
         self._nanosecond = below
         return self
 
@@ -258,13 +265,15 @@ def parse_rfc3339(text: str) -> int:
     if sign is not None:
         offset = int(zone_hours) * 3600 + int(zone_minutes) * 60
         seconds += offset if sign == "-" else -offset
+        if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
+            raise ValueError(f"a time outside the years 1 to 9999: {quote(text)}")
     return seconds * _SECOND + below
 
 
 def _match(text: str) -> re.Match[str]:
     match = _RFC3339.fullmatch(text)
     if match is None:
-        raise ValueError(f"not an RFC 3339 time: {text!r}")
+        raise ValueError(f"not an RFC 3339 time: {quote(text)}")
     return match
 
 
@@ -292,11 +301,14 @@ _GO_UNITS: Final = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
+_LONGEST_GO_DURATION: Final = 200  # characters; the pattern tries many ways to cut a long row of digits
 _GO_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 
 
 def parse_go_duration(text: str) -> int:
     """Read Go's duration text (`1h30m`, `1.5s`, `250ms`, `0`) as nanoseconds. Raises ValueError for other text."""
+    if len(text) > _LONGEST_GO_DURATION:
+        raise ValueError(f"not a Go duration: {quote(text)}")
     body = text[1:] if text[:1] in {"+", "-"} else text
     total = 0
     end = 0
@@ -312,7 +324,7 @@ def parse_go_duration(text: str) -> int:
     if end != len(body) or not body:
         if body == "0":
             return 0
-        raise ValueError(f"not a Go duration: {text!r}")
+        raise ValueError(f"not a Go duration: {quote(text)}")
     return -total if text[0] == "-" else total
 
 

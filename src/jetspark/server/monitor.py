@@ -13,6 +13,8 @@ from jetspark.server.errors import ServerError
 
 __all__ = ["MonitorEndpoint", "items_at", "number_at", "text_at"]
 
+_LARGEST_ANSWER = 64 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class MonitorEndpoint:
@@ -26,17 +28,23 @@ class MonitorEndpoint:
         """Return the HTTP status and the JSON object of the answer.
 
         Raises:
-            ServerError: no answer within `timeout` seconds, or the answer is not a JSON object.
+            ServerError: no answer within `timeout` seconds, or the answer is not a JSON object of at most 64 MiB.
         """
         connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         try:
             connection.request("GET", f"{path}?{urlencode(query)}" if query else path)
             response = connection.getresponse()
-            status, document = response.status, json.loads(response.read())
+            status, text = response.status, response.read(_LARGEST_ANSWER + 1)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise ServerError(f"no answer from {self.url}{path} ({error})") from error
         finally:
             connection.close()
+        if len(text) > _LARGEST_ANSWER:
+            raise ServerError(f"{self.url}{path} answered with more than {_LARGEST_ANSWER} bytes")
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:  # also not UTF-8, a number of thousands of digits
+            raise ServerError(f"{self.url}{path} answered {status} with a text that is not JSON ({error})") from error
         if not isinstance(document, dict):
             found = type(document).__name__
             raise ServerError(f"{self.url}{path} answered {status} with {found}, not with a JSON object")
@@ -67,7 +75,7 @@ def text_at(document: object, *keys: str) -> str:
 def number_at(document: object, *keys: str) -> int:
     """Return the integer at a path of keys in a JSON document, or 0 if there is none."""
     found = _at(document, keys)
-    return found if isinstance(found, int) else 0
+    return found if type(found) is int else 0
 
 
 def items_at(document: object, *keys: str) -> list[object]:

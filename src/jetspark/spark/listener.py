@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from jetspark.jetstream.names import check_publish_subject
@@ -19,6 +20,7 @@ from jetspark.spark.connections import borrow_connection, close_idle
 from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.server import ServerOptions, server_options
 from jetspark.wire.argument_types import checks_arguments
+from jetspark.wire.untrusted import decode_json
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["JetStreamListener", "QueryProgress", "StreamProgress", "progress_of"]
 
 _log: Final = logging.getLogger(__name__)
+_decoder: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,7 @@ def _streams_of(source: SourceProgress) -> dict[str, StreamProgress]:
 def _entries(offset: str | None) -> dict[str, dict[str, Any]]:
     """Return the entry of each stream in an offset; empty if the offset is of another source."""
     try:
-        entries: dict[str, dict[str, Any]] = json.loads(offset or "")["streams"]
+        entries = decode_json(_decoder, offset or "")["streams"]
         return entries if all(type(each["next"]) is int for each in entries.values()) else {}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (msgspec.DecodeError, TypeError, KeyError, AttributeError):
         return {}

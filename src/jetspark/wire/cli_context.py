@@ -20,6 +20,7 @@ from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.arguments import check_names
 from jetspark.wire.errors import ConfigError
 from jetspark.wire.options import DEFAULT_URL, ConnectOptions, TLSOptions
+from jetspark.wire.untrusted import decode_json
 
 __all__ = ["CLIContext", "load_context", "options_from_environment"]
 
@@ -54,6 +55,10 @@ class _ContextFile(msgspec.Struct):
     user_jwt: str = ""
     tls_first: bool = False
     windows_cert_store: str = ""
+
+
+_file_decoder: Final = msgspec.json.Decoder(_ContextFile)
+_document_decoder: Final = msgspec.json.Decoder(dict[str, object])
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +151,8 @@ def _read_context_file(name: str, folder: Path) -> _ContextFile:
         path = folder / "context" / f"{name}.json"
     try:
         text = path.read_bytes()
-        file = msgspec.json.decode(text, type=_ContextFile)
-        given: dict[str, object] = msgspec.json.decode(text)
+        file = decode_json(_file_decoder, text)
+        given = decode_json(_document_decoder, text)
     except FileNotFoundError:
         raise ConfigError(
             f"there is no context {name!r}: {path} does not exist; run `nats context ls` for the names"

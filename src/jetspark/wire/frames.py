@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from jetspark.wire.errors import ProtocolError
+from jetspark.wire.untrusted import parse_number
 
 __all__ = [
     "Control",
@@ -43,7 +44,6 @@ PONG: Final = b"PONG\r\n"
 
 _CR: Final = CRLF[0]
 _MESSAGE_VERBS: Final = (b"MSG ", b"HMSG ")
-_MAX_NUMBER: Final = 2**64 - 1
 
 
 class FrameLimits(NamedTuple):
@@ -110,8 +110,7 @@ class MessageLine(NamedTuple):
 
 
 def _parse_number(token: bytes, line: bytes) -> int:
-    # Check the length first: Python raises its own error for numbers of thousands of digits.
-    if token.isdigit() and len(token) <= 20 and (number := int(token)) <= _MAX_NUMBER:
+    if (number := parse_number(token)) is not None:
         return number
     raise ProtocolError(f"a value is not a 64-bit number in the control line {_quote_line(line)}")
 

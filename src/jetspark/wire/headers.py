@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from jetspark.wire.errors import BadHeadersError
+from jetspark.wire.untrusted import parse_number
 
 __all__ = ["Headers", "HeadersLike", "Status", "encode_header_block", "parse_header_block", "parse_status"]
 
@@ -198,9 +199,10 @@ def parse_status(block: bytes | memoryview) -> Status | None:
         return None
     rest = line[len(VERSION) :].strip()
     code = rest[:3]
-    if len(code) != 3 or not code.isdigit() or rest[3:4].strip():
+    number = parse_number(code)
+    if len(code) != 3 or number is None or rest[3:4].strip():
         return None
-    return Status(int(code), rest[3:].strip().decode("utf-8", "replace"))
+    return Status(number, rest[3:].strip().decode("utf-8", "replace"))
 
 
 def parse_header_block(block: bytes | memoryview) -> Headers:

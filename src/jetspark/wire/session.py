@@ -34,6 +34,7 @@ from jetspark.wire.errors import (
 from jetspark.wire.frames import CRLF, PING, PONG, Control, Err, Info, MsgFrame, Parser, Ping, Pong
 from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.server_pool import Server, ServerPool
+from jetspark.wire.untrusted import decode_json
 
 __all__ = [
     "Accepted",
@@ -137,7 +138,7 @@ _info_decoder: Final = msgspec.json.Decoder(ServerInfo)
 def parse_info(frame: Info) -> ServerInfo:
     """Read an INFO. Raises ProtocolError if it is not JSON of the expected form."""
     try:
-        return _info_decoder.decode(frame.json)
+        return decode_json(_info_decoder, frame.json)
     except msgspec.DecodeError as error:
         raise ProtocolError(f"cannot read the server's INFO: {error}") from error
 

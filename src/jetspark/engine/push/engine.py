@@ -19,6 +19,7 @@ from jetspark.jetstream.errors import ConsumerSequenceMismatchError, Error, Inva
 from jetspark.jetstream.status import FetchEffect, StatusSeverity, classify
 from jetspark.wire.headers import Status
 from jetspark.wire.messages import Message
+from jetspark.wire.untrusted import parse_number
 
 __all__ = ["Action", "Deliver", "FlowControlRequest", "PushEngine", "ReportError"]
 
@@ -132,12 +133,12 @@ class PushEngine:
 
     def _heartbeat(self, message: Message) -> list[Action]:
         actions: list[Action] = []
-        last = message.headers.get(header_names.LAST_CONSUMER, "")
-        if self._gaps is not None and last and last.isdecimal() and self._gaps.heartbeat(int(last)):
-            gap = self._gap(int(last))
-            if int(last) >= gap.expected:
+        last = parse_number(message.headers.get(header_names.LAST_CONSUMER))
+        if self._gaps is not None and last is not None and self._gaps.heartbeat(last):
+            gap = self._gap(last)
+            if last >= gap.expected:
                 actions.append(ReportError(gap))
-            self._gaps.last = int(last)
+            self._gaps.last = last
         if stalled := message.headers.get(header_names.CONSUMER_STALLED):
             actions.append(FlowControlRequest(stalled.encode("utf-8", "surrogateescape")))
         return actions

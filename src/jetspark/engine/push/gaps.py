@@ -39,8 +39,8 @@ class GapDetector:
         for index, message in enumerate(messages):
             reply = message.raw_reply
             try:
-                if length and reply.startswith(prefix):
-                    sequence = int(reply[length:].split(b".", 3)[2])
+                if length and reply.startswith(prefix) and (number := reply[length:].split(b".", 3)[2]).isdigit():
+                    sequence = int(number)
                 else:
                     sequence = self._learn(reply)
                     prefix, length = self._prefix, self._length

@@ -22,6 +22,7 @@ from jetspark.jetstream.errors import (
     api_error,
 )
 from jetspark.jetstream.names import API_PREFIX
+from jetspark.wire.untrusted import decode_json, quote
 
 __all__ = [
     "Done",
@@ -128,8 +129,8 @@ def raise_error(payload: bytes, where: str) -> None:
     if b'"error"' not in payload:
         return
     try:
-        error = _envelope.decode(payload).error
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        error = decode_json(_envelope, payload).error
+    except msgspec.DecodeError as problem:
         raise _unreadable(payload, where, problem) from None
     if error is not None:
         raise api_error(error.code, error.err_code, error.description, where=where)
@@ -147,7 +148,7 @@ def read_reply(cls: type[S], payload: bytes, where: str) -> S:
 def check_success(payload: bytes, where: str) -> None:
     """Read a reply that only says whether the request succeeded. Raises APIError or InvalidReplyError."""
     if not read_reply(Done, payload, where).success:
-        raise InvalidReplyError(f"{where}: the server reported neither success nor an error: {_shown(payload)}")
+        raise InvalidReplyError(f"{where}: the server reported neither success nor an error: {quote(payload)}")
 
 
 def check_answered(where: str, kind: str, answered: str, asked: str) -> None:
@@ -171,8 +172,4 @@ def encode_fields(**fields: object) -> bytes:
 
 
 def _unreadable(payload: bytes, where: str, problem: Exception) -> InvalidReplyError:
-    return InvalidReplyError(f"{where}: cannot read the server's reply ({problem}): {_shown(payload)}")
-
-
-def _shown(payload: bytes) -> str:
-    return repr(bytes(payload[:200])) + ("..." if len(payload) > 200 else "")
+    return InvalidReplyError(f"{where}: cannot read the server's reply ({problem}): {quote(payload)}")

@@ -11,6 +11,7 @@ from typing import Final
 
 from jetspark.jetstream.errors.hints import HINTS
 from jetspark.wire.errors import Error
+from jetspark.wire.untrusted import parse_number
 
 __all__ = [
     "APIError",
@@ -231,7 +232,7 @@ class WrongLastSequenceError(PublishExpectationError):
     def last_sequence(self) -> int | None:
         """The server's last sequence, None if its text does not contain it."""
         match = _SEQUENCE.search(self.description)
-        return int(match[1]) if match else None
+        return parse_number(match[1]) if match else None
 
 
 class DuplicateInProcessError(APIError):

@@ -7,10 +7,10 @@ next run. The checkpoint contains it: the newest file under `commits` names the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+import msgspec
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
@@ -22,11 +22,13 @@ from jetspark.spark.options.stream_read import CommitMode, stream_read_options
 from jetspark.spark.streams.offsets import StreamOffset, decode_offsets
 from jetspark.spark.streams.state import StreamStates
 from jetspark.wire.argument_types import checks_arguments
+from jetspark.wire.untrusted import decode_json, parse_number
 
 __all__ = ["committed_offset", "newest_batch", "release_committed"]
 
 _COMMITS: Final = "commits"
 _OFFSETS: Final = "offsets"
+_decoder: Final[msgspec.json.Decoder[object]] = msgspec.json.Decoder(object)
 
 
 @checks_arguments()
@@ -114,8 +116,8 @@ def _documents(lines: Iterable[str]) -> Iterator[Mapping[str, object]]:
     """Yield the JSON objects of a file of offsets: a line for each source, which may begin with the source's name."""
     for line in lines:
         try:
-            document = json.loads(line[max(line.find("{"), 0) :])
-        except ValueError:
+            document = decode_json(_decoder, line[max(line.find("{"), 0) :])
+        except msgspec.DecodeError:
             continue  # the version of the file, or a source without an offset
         if isinstance(document, dict):
             yield document
@@ -128,7 +130,7 @@ def newest_batch(spark: SparkSession, folder: str) -> int | None:
     except AnalysisException:
         return None  # no such folder
     names = [row.path.rpartition("/")[2] for row in files]
-    return max((int(name) for name in names if name.isdecimal()), default=None)
+    return max((number for name in names if (number := parse_number(name)) is not None), default=None)
 
 
 def _read_file(spark: SparkSession, path: str) -> str:

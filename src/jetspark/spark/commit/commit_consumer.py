@@ -13,6 +13,7 @@ from typing import Final
 from jetspark.jetstream import AckPolicy, ConsumerConfig, DeliverPolicy, StreamState
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.streams.ranges import Loss
+from jetspark.wire.untrusted import parse_number
 
 __all__ = [
     "check_commit_consumer",
@@ -67,7 +68,8 @@ def _filters(config: ConsumerConfig) -> list[str]:
 
 def check_reset_version(version: str, name: str) -> None:
     """Check that a server can move the commit consumer. Raises ConfigError."""
-    numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2] if part.isdecimal())
+    parts = version.split("-")[0].split(".")[:2]
+    numbers = tuple(number for part in parts if (number := parse_number(part)) is not None)
     if numbers < _MIN_RESET_VERSION:
         raise ConfigError(
             f"option commitMode = consumer: server version {version} cannot move consumer {name}; use "
@@ -77,8 +79,7 @@ def check_reset_version(version: str, name: str) -> None:
 
 def retained_from(config: ConsumerConfig) -> int | None:
     """Return the sequence from which a commit consumer retains all messages; None if its metadata do not have it."""
-    text = (config.metadata or {}).get(_RETAINED_FROM_KEY, "")
-    return int(text) if text.isdecimal() else None
+    return parse_number((config.metadata or {}).get(_RETAINED_FROM_KEY))
 
 
 def complete_from(state: StreamState) -> int:

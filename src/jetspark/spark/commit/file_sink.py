@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.commit.checkpoint import newest_batch
 from jetspark.wire.argument_types import checks_arguments
+from jetspark.wire.untrusted import parse_number
 
 __all__ = ["check_file_sink"]
 
@@ -67,4 +68,4 @@ def _newest_in_sink(spark: SparkSession, folder: str) -> int | None:
     if not files.exists(location):
         return None
     names = [each.getPath().getName().removesuffix(_COMPACT) for each in files.listStatus(location)]
-    return max((int(name) for name in names if name.isdecimal()), default=None)
+    return max((number for name in names if (number := parse_number(name)) is not None), default=None)

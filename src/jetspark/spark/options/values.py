@@ -6,7 +6,6 @@ The caller (`jetspark.spark.options.parsed`) adds the option's name, and decides
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +13,12 @@ from datetime import date, datetime
 from enum import Enum
 from typing import Final, TypeVar
 
+import msgspec
+
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
 from jetspark.jetstream.times import parse_rfc3339, time_ns
 from jetspark.wire.line_limits import MIN_CONTROL_LINE
+from jetspark.wire.untrusted import MAX_INT64, MAX_UINT64, decode_json, parse_number
 
 __all__ = [
     "Position",
@@ -55,7 +57,10 @@ _DURATION_UNITS: Final = {
 }
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?", re.ASCII)
 _SIZE_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_LONGEST_DURATION: Final = 1e9
 _FLAGS: Final = {"true": True, "false": False}
+
+_decoder: Final[msgspec.json.Decoder[object]] = msgspec.json.Decoder(object)
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -121,9 +126,10 @@ def parse_boolean(text: str) -> bool:
 
 def parse_count(text: str) -> int:
     """Read a whole number, 1 or more."""
-    if not text.strip().isdecimal() or int(text) < 1:
+    count = parse_number(text.strip(), MAX_INT64)
+    if not count:
         raise ValueError("it must be a whole number, 1 or more")
-    return int(text)
+    return count
 
 
 def parse_line_size(text: str) -> int:
@@ -137,7 +143,7 @@ def parse_duration(text: str) -> float:
     """Read a duration such as `500ms`, `30s`, `2m`, or a number of milliseconds; returns seconds, more than 0."""
     match = _DURATION.fullmatch(text.strip().lower())
     seconds = float(match[1]) * _DURATION_UNITS[match[2] or "ms"] if match else 0.0
-    if seconds <= 0:
+    if not 0 < seconds < _LONGEST_DURATION:
         raise ValueError("it must be a duration above 0, such as 500ms, 30s or 2m; a plain number is in milliseconds")
     return seconds
 
@@ -145,8 +151,8 @@ def parse_duration(text: str) -> float:
 def parse_size(text: str) -> int:
     """Read a number of bytes such as `65536`, `512k`, `8m` or `1g` (powers of 1,024)."""
     match = _SIZE.fullmatch(text.strip().lower())
-    size = int(match[1]) * _SIZE_UNITS[match[2]] if match else 0
-    if size <= 0:
+    size = (parse_number(match[1]) or 0) * _SIZE_UNITS[match[2]] if match else 0
+    if not 0 < size <= MAX_INT64:
         raise ValueError("it must be a number of bytes above 0, such as 65536, 512k or 8m")
     return size
 
@@ -154,7 +160,7 @@ def parse_size(text: str) -> int:
 def parse_time(text: str) -> int:
     """Read milliseconds since 1970 or ISO 8601 text with a time zone; returns nanoseconds since 1970."""
     text = text.strip()
-    if re.fullmatch(r"-?\d+", text, re.ASCII):
+    if re.fullmatch(r"-?\d{1,13}", text, re.ASCII):
         return int(text) * 1_000_000
     try:
         return parse_rfc3339(text)
@@ -223,15 +229,15 @@ def _parse_position(stream: str, value: object) -> Position:
         return Position(PositionKind.LATEST)
     if value == _EARLIEST:
         return Position(PositionKind.EARLIEST)
-    if value < 1:
+    if not 1 <= value <= MAX_UINT64:
         raise ValueError(f"the position of stream {stream} is {value}; sequences start at 1 (-2 earliest, -1 latest)")
     return Position(PositionKind.SEQUENCE, value)
 
 
 def _parse_object(text: str, example: str) -> dict[str, object]:
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = decode_json(_decoder, text)
+    except msgspec.DecodeError:
         value = None
     if not isinstance(value, dict) or not value:
         raise ValueError(f"it must be JSON with the streams' names as keys, such as {example}")

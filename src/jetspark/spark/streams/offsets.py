@@ -17,6 +17,7 @@ creation time and sequences, but other messages. So the end offset also holds wh
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +27,7 @@ from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, parse_rfc3339, time_ns
 from jetspark.spark.options.values import Position, PositionKind
 from jetspark.spark.streams.ranges import Loss
+from jetspark.wire.untrusted import MAX_INT64, MAX_UINT64
 
 __all__ = [
     "StreamExtent",
@@ -149,7 +151,7 @@ def decode_offsets(document: Mapping[str, object], streams: Sequence[str]) -> di
     """
     version, entries = document.get("version"), document.get("streams")
     if not isinstance(version, int) or not isinstance(entries, dict):
-        raise ConfigError(f"the checkpoint has an offset of another source than jetstream: {str(document)[:200]}")
+        raise ConfigError(f"the checkpoint has an offset of another source than jetstream: {reprlib.repr(document)}")
     if version > VERSION:
         raise ConfigError(
             f"the checkpoint was written by a newer jetspark: its offsets have version {version}, but this one reads "
@@ -163,18 +165,30 @@ def decode_offsets(document: Mapping[str, object], streams: Sequence[str]) -> di
     try:
         return {name: _offset(each) for name, each in entries.items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"the checkpoint has an offset that cannot be read: {str(document)[:200]}") from error
+        raise ConfigError(f"the checkpoint has an offset that cannot be read: {reprlib.repr(document)}") from error
 
 
 def _offset(entry: Mapping[str, Any]) -> StreamOffset:
     start, time = entry.get("start"), entry.get("time")
     return StreamOffset(
-        parse_rfc3339(entry["created"]),
-        int(entry["next"]),
-        None if start is None else int(start),
-        None if time is None else parse_rfc3339(time),
+        _in_int64(parse_rfc3339(entry["created"])),
+        _sequence(entry["next"]),
+        None if start is None else _sequence(start),
+        None if time is None else _in_int64(parse_rfc3339(time)),
         entry.get("ahead") is True,
     )
+
+
+def _sequence(value: object) -> int:
+    if type(value) is not int or not 0 <= value <= MAX_UINT64:
+        raise ValueError(f"not a sequence: {reprlib.repr(value)}")
+    return value
+
+
+def _in_int64(number: int) -> int:
+    if abs(number) > MAX_INT64:
+        raise ValueError(f"{number} does not fit in 64 bits")
+    return number
 
 
 @dataclass(frozen=True, slots=True)

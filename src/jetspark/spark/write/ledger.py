@@ -35,6 +35,7 @@ from jetspark.jetstream.errors import (
 )
 from jetspark.jetstream.names import subject_matches
 from jetspark.spark.options.server import ServerOptions
+from jetspark.wire.untrusted import decode_json
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
@@ -84,6 +85,9 @@ class _Record(msgspec.Struct):
     first_attempt_ns: int = 0
     """When the first attempt began; 0 in the first attempt's own record, which has this time itself."""
     batch_digests: list[str] = []
+
+
+_record_decoder: Final = msgspec.json.Decoder(_Record)
 
 
 class TaskLedger:
@@ -169,7 +173,7 @@ class TaskLedger:
         except MessageNotFoundError:
             return None, 0, 0
         try:
-            record = msgspec.json.decode(stored.payload, type=_Record)
+            record = decode_json(_record_decoder, stored.payload)
         except msgspec.DecodeError as problem:
             raise ConfigError(
                 f"stream {self.name}: the message on {subject} is not the record of a task: {problem}"

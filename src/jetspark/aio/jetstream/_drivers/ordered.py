@@ -35,6 +35,7 @@ from jetspark.jetstream.errors import Error, MessageNotFoundError, NotFoundError
 from jetspark.jetstream.header_names import LAST_CONSUMER
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.messages import Message
+from jetspark.wire.untrusted import parse_number
 
 __all__ = ["OrderedRunner", "OrderedSource"]
 
@@ -91,8 +92,8 @@ class OrderedRunner:
 
     def heartbeat(self, message: Message) -> None:
         """Handle a heartbeat of the current consumer."""
-        last = message.headers.get(LAST_CONSUMER)
-        self._engine.heartbeat(int(last) if last is not None and last.isdecimal() else None, self._loop.time())
+        last = parse_number(message.headers.get(LAST_CONSUMER))
+        self._engine.heartbeat(last, self._loop.time())
         self.perform_actions()
 
     def perform_actions(self) -> None:

@@ -22,6 +22,7 @@ from jetspark.jetstream.message import message_size
 from jetspark.wire.messages import Message
 from jetspark.wire.reply_tokens import NumberedTokens
 from jetspark.wire.subscriptions import SubscriptionState
+from jetspark.wire.untrusted import parse_number
 
 __all__ = ["PullDriver"]
 
@@ -379,7 +380,5 @@ class PullDriver:
 def _pending_counts(message: Message) -> tuple[int, int] | None:
     """Return the numbers of the Nats-Pending headers of a status; None if they are missing or not numbers."""
     headers = message.headers
-    try:
-        return int(headers[PENDING_MESSAGES]), int(headers[PENDING_BYTES])
-    except (KeyError, ValueError):
-        return None
+    count, size = parse_number(headers.get(PENDING_MESSAGES)), parse_number(headers.get(PENDING_BYTES))
+    return None if count is None or size is None else (count, size)
