@@ -6,6 +6,7 @@
 #   make sync          the keywords of configurations and the blocking front, made anew
 #   make api           docs/api.md, the list of public names, made from the code
 #   make chaos         50 faults over 1,000,000 messages; prints faults, lost, duplicated (ARGS="--faults 8" for less)
+#   make fuzz          10,000,000 hostile frames and as many mutations of texts (ARGS="--frames 100000 --seed 7")
 #   make soak          consume 1,000,000 messages with an ack each, a slow phase and a fast one, on both fronts (COUNT=n)
 #   make peers         nats-py's own public JetStream suite, run against jetspark (SUITE=path, else it is fetched)
 #   make conformance   one line for each requirement of the JetStream design documents
@@ -26,8 +27,8 @@ READY := .venv/.project
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 	PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
-.PHONY: help setup demo test matrix lint types layers sync api pytest pytest-all mutants chaos soak peers \
-	conformance bench lock clean
+.PHONY: help setup demo test matrix lint types layers sync api pytest pytest-all mutants chaos fuzz soak \
+	peers conformance bench lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -90,6 +91,9 @@ mutants: $(READY)
 
 chaos: $(READY)
 	@$(WITH_JAVA) $(BIN)/python -m tests.chaos.campaign $(ARGS)
+
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz.campaign $(ARGS)
 
 soak: $(READY)
 	JETSPARK_SOAK=$(or $(COUNT),1000000) $(BIN)/python -m pytest tests/api/consuming/test_many.py -k fast_phase

@@ -99,7 +99,7 @@ class FrameReader:
         line, end, rest = self._rest.partition(b"\r\n")
         if not end:
             return None
-        verb, *words = line.decode().split(" ")
+        verb, *words = line.decode("utf-8", "surrogateescape").split(" ")
         if verb in ("PUB", "HPUB"):
             size = int(words[-1])
             if len(rest) < size + 2:
@@ -133,7 +133,7 @@ def _command(verb: str, words: list[str], line: bytes, at: float) -> ClientFrame
 def _pub(words: list[str], header_size: int, content: bytes, at: float) -> Pub:
     sizes = 2 if header_size else 1
     subject, *reply = words[:-sizes]
-    lines = content[:header_size].decode().split("\r\n")[1:]
+    lines = content[:header_size].decode("utf-8", "surrogateescape").split("\r\n")[1:]
     headers = {key: value.strip() for key, _, value in (line.partition(":") for line in lines if line)}
     return Pub(subject, reply[0] if reply else "", content[header_size:], at, headers)
 

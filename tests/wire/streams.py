@@ -8,15 +8,10 @@ or nothing. So only the scalar parser is asked for frames before a fault.
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import pyarrow as pa
 from hypothesis import strategies as st
+from tests.wire.readers import Reading
 
-from jetspark.wire.errors import ProtocolError
-from jetspark.wire.frames import Err, Frame, FrameLimits, Info, MsgFrame, Ok, Parser, Ping, Pong
-from jetspark.wire.vector import FrameTable, decode
-from jetspark.wire.vector.byte_spans import gather_spans
-
-DEFAULT = FrameLimits()
+from jetspark.wire.frames import Err, Frame, Info, MsgFrame, Ok, Ping, Pong
 
 
 class Piece(NamedTuple):
@@ -24,14 +19,6 @@ class Piece(NamedTuple):
 
     raw: bytes
     frame: Frame
-
-
-class Reading(NamedTuple):
-    """The result of a parser for a stream of bytes. The rest is unknown if the bytes are not valid."""
-
-    frames: list[Frame]
-    rest: bytes
-    refused: bool
 
 
 def message(
@@ -166,55 +153,6 @@ def hard_streams(draw: st.DrawFn) -> list[Piece]:
 def joined(pieces: Iterable[Piece]) -> bytes:
     """Return the bytes of a stream."""
     return b"".join(piece.raw for piece in pieces)
-
-
-# -- the two parsers ---------------------------------------------------------------------------------------------
-
-
-def read_scalar(data: bytes, limits: FrameLimits = DEFAULT) -> Reading:
-    """Feed all of it to the scalar parser at once."""
-    return read_in_pieces([data], limits)
-
-
-def read_in_pieces(pieces: Iterable[bytes], limits: FrameLimits = DEFAULT) -> Reading:
-    """Feed one piece after the other to the scalar parser."""
-    parser = Parser(limits)
-    frames: list[Frame] = []
-    try:
-        for piece in pieces:
-            frames.extend(parser.feed(piece))
-    except ProtocolError:
-        return Reading(frames, b"", True)
-    return Reading(frames, parser.unread, False)
-
-
-def read_vector(data: bytes, limits: FrameLimits = DEFAULT) -> Reading:
-    """Decode all of it at once, and read every column."""
-    try:
-        table = decode(pa.py_buffer(data), limits)
-        frames = column_frames(table)
-    except ProtocolError:
-        return Reading([], b"", True)
-    assert list(table.frames()) == frames
-    return Reading(frames, data[table.consumed :], False)
-
-
-def column_frames(table: FrameTable) -> list[Frame]:
-    """Return the frames from the columns alone, without the scalar parser."""
-    lines = table.lines
-    columns: list[list[bytes]] = [
-        lines.subjects().to_pylist(),
-        gather_spans(lines.buffer, lines.reply_start, lines.reply_end).to_pylist(),
-        gather_spans(table.buffer, table.body, table.payload).to_pylist(),
-        table.payloads().to_pylist(),
-    ]
-    found: list[Frame] = [
-        MsgFrame(subject, sid, reply, header, payload)
-        for subject, sid, reply, header, payload in zip(columns[0], lines.sid.tolist(), *columns[1:], strict=True)
-    ]
-    for number, (before, control) in enumerate(table.controls):
-        found.insert(before + number, control)
-    return found
 
 
 def frames_in_steps(data: bytes, cut: int, read: Callable[[bytes], Reading]) -> list[Frame]:

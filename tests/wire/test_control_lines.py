@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wire.streams import Piece, ack_subjects, joined, message, messages, read_scalar, read_vector, sids, tokens
+from tests.wire.readers import read_scalar, read_vector
+from tests.wire.streams import Piece, ack_subjects, joined, message, messages, sids, tokens
 
 from jetspark.wire.errors import ProtocolError
 from jetspark.wire.frames import MsgFrame

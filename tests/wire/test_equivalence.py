@@ -11,22 +11,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wire.streams import (
-    DEFAULT,
-    TRAPS,
-    Piece,
-    column_frames,
-    controls,
-    frames_in_steps,
-    hard_streams,
-    joined,
-    message,
-    messages,
-    read_in_pieces,
-    read_scalar,
-    read_vector,
-    streams,
-)
+from tests.wire.readers import DEFAULT, column_frames, read_in_pieces, read_scalar, read_vector
+from tests.wire.streams import TRAPS, Piece, controls, frames_in_steps, hard_streams, joined, message, messages, streams
 
 from jetspark.wire.frames import FrameLimits, MsgFrame, Ping
 from jetspark.wire.vector import decode

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wire.streams import Piece, joined, message, read_scalar, read_vector
+from tests.wire.readers import read_scalar, read_vector
+from tests.wire.streams import Piece, joined, message
 
 from jetspark.wire.frames import FrameLimits
 from jetspark.wire.vector import decode

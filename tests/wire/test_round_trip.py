@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.wire.streams import column_frames
+from tests.wire.readers import column_frames
 
 from jetspark.server import NatsServer
 from jetspark.wire import frames

@@ -80,7 +80,8 @@ class SessionProtocol(asyncio.BufferedProtocol):
         try:
             inbound.feed(data)
         except Error as error:
-            self.fail(error)
+            # The events keep the error. Its frames would keep the last message, which the garbage collector cannot see.
+            self.fail(error.with_traceback(None))
             return
         except Exception as error:  # noqa: BLE001 - a bug of ours must end the session too, not leave it half alive
             failure = ProtocolError(f"{self._address}: cannot go on reading: {type(error).__name__}: {error}")

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jetspark.jetstream.ack import AckMetadata, parse_ack_subject
+from jetspark.jetstream.ack import ACK_PREFIX, AckMetadata, parse_ack_subject
 from jetspark.jetstream.errors import ConfigError, InvalidAckError
 from jetspark.jetstream.message_columns import READABLE, find_column
 from jetspark.wire.vector import ControlLineTable, FrameRun, FrameTable
@@ -33,7 +33,7 @@ from jetspark.wire.vector.byte_spans import (
 )
 from jetspark.wire.vector.headers import HEADERS_TYPE, decode_headers
 
-__all__ = ["COLUMNS", "AckMetadataColumns", "build_batch", "parse_ack_subjects", "scan_schema"]
+__all__ = ["COLUMNS", "AckMetadataColumns", "build_batch", "has_ack_subject", "parse_ack_subjects", "scan_schema"]
 
 COLUMNS: Final[dict[str, pa.DataType]] = {
     "subject": pa.string(),
@@ -47,7 +47,7 @@ COLUMNS: Final[dict[str, pa.DataType]] = {
 """Columns of a scan, in their order, with their Arrow types."""
 
 _DOT: Final = 46
-_PREFIX: Final = np.uint64(int.from_bytes(b"$JS.ACK.", "little"))
+_PREFIX: Final = np.uint64(int.from_bytes(ACK_PREFIX, "little"))
 _INT64_MAX: Final = (1 << 63) - 1
 _CACHED_ROWS: Final = 4096  # the usual read of half a megabyte has fewer messages
 _FEW_ROWS: Final = 256  # short columns are fast to build, and a shared one would be pickled whole
@@ -194,6 +194,15 @@ def parse_ack_subjects(lines: ControlLineTable) -> AckMetadataColumns:
         acks = _search_acks(lines)
     acks.check_counts()
     return acks
+
+
+def has_ack_subject(lines: ControlLineTable) -> NDArray[np.bool_]:
+    """Return which messages were delivered by a consumer: their replies begin as ack subjects do."""
+    if not len(lines.words):
+        return np.zeros(len(lines.reply_start), np.bool_)
+    first = lines.words[np.minimum(lines.reply_start, len(lines.words) - 1)]
+    found: NDArray[np.bool_] = (first == _PREFIX) & (lines.reply_end - lines.reply_start >= len(ACK_PREFIX))
+    return found
 
 
 def _is_ack(dots: int) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from jetspark.bulk.columns import AckMetadataColumns, build_batch, parse_ack_subjects
+from jetspark.bulk.columns import AckMetadataColumns, build_batch, has_ack_subject, parse_ack_subjects
 from jetspark.bulk.range_source import ReadTarget
 from jetspark.engine.ranges import InterruptedReadError, RangeEffect, RangeProgress, RangePulls
 from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, Timestamp
@@ -255,7 +255,7 @@ class ConsumerSource:
         """Return the deliveries of this consumer, and whether a status says that the consumer is unusable."""
         lines = table.lines
         ours = lines.sid == self._sid
-        data = lines.reply_end > lines.reply_start
+        data = has_ack_subject(lines)  # other messages are statuses, or no consumer delivered them
         restart = False
         for row in np.flatnonzero(ours & ~data):
             message = table.message(int(row))

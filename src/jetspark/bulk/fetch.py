@@ -13,7 +13,7 @@ from typing import Final, Unpack
 import numpy as np
 import pyarrow as pa
 
-from jetspark.bulk.columns import parse_ack_subjects, scan_schema
+from jetspark.bulk.columns import has_ack_subject, parse_ack_subjects, scan_schema
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer_source import TARGET_BYTES, ConsumerMessages
 from jetspark.bulk.record_batch_iterator import RecordBatchIterator
@@ -228,7 +228,7 @@ class ConsumerFetch(RecordBatchIterator):
         """Pass the received messages to the engine: first the data, then the statuses; return the data."""
         lines, now = table.lines, time.monotonic()
         ours = lines.sid == self._sid
-        data = ours & (lines.reply_end > lines.reply_start)
+        data = ours & has_ack_subject(lines)  # other messages are statuses, or no consumer delivered them
         run = None
         if data.any():
             chosen = table if data.all() else table.select(data)

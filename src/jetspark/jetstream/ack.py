@@ -31,6 +31,7 @@ __all__ = [
     "nak_payload",
     "parse_ack_subject",
     "term_payload",
+    "undelivered_error",
 ]
 
 ACK_PREFIX: Final = b"$JS.ACK."
@@ -117,6 +118,13 @@ def parse_ack_subject(subject: str | None) -> AckMetadata:
         num_pending,
         domain,
         account_hash,
+    )
+
+
+def undelivered_error(reply: str, where: str) -> InvalidAckError:
+    """Return the error of a message that is dropped, because its reply shows that no consumer delivered it."""
+    return InvalidAckError(
+        f"{where}: a message was dropped, because no consumer delivered it: its reply subject is {quote(reply)}"
     )
 
 

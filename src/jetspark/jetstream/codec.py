@@ -23,7 +23,7 @@ from msgspec import inspect
 
 from jetspark.jetstream.times import Duration, Timestamp, duration_ns, format_rfc3339, time_ns
 from jetspark.wire.errors import ConfigError
-from jetspark.wire.untrusted import decode_json
+from jetspark.wire.untrusted import MAX_INT64, decode_json
 
 __all__ = ["JsonEnum", "JsonStruct", "decode", "encode", "to_builtins"]
 
@@ -114,7 +114,7 @@ def _struct_to_builtins(struct: JsonStruct) -> dict[str, object]:
 
 
 def _hook(cls: type, value: object) -> object:
-    if cls is Duration and isinstance(value, int):
+    if cls is Duration and isinstance(value, int) and abs(value) <= MAX_INT64:
         return Duration.from_ns(value)
     if cls is Timestamp and isinstance(value, str):
         return Timestamp.parse(value)

@@ -140,7 +140,9 @@ class Inbound(FrameBuffer):
                 header = data[begin:middle] if header_size else b""
                 message = message_type(subject, reply, header, data[middle:end], sub.connection)
                 sub.received += 1
-                if header_size and header_size == size and sub.on_status is not None and sub.on_status(message):
+                if (header_size and header_size == size and sub.on_status is not None and sub.on_status(message)) or (
+                    sub.reply_prefix and _has_other_reply(sub, message)
+                ):
                     pass
                 elif sub.handler is not None:
                     sub.handler(message)
@@ -187,7 +189,7 @@ class Inbound(FrameBuffer):
         sizes, message_type, owner = self._sizes, self._message_type, sub.connection
         longest = self._limits.line + 1
         find, startswith, keep = data.find, data.startswith, sub.pending.append
-        sid = b"%d" % sub.sid
+        sid, prefix = b"%d" % sub.sid, sub.reply_prefix
         head = tail = _NEVER_MATCHES
         subject, head_size, tail_size, size = b"", 0, 0, 0
         count = total = 0
@@ -201,11 +203,11 @@ class Inbound(FrameBuffer):
                 if len(words) != 5 or words[0] != b"MSG" or words[2] != sid or data[begin - 2] != _CR:
                     break
                 _, subject, _, reply, digits = words
-                if not subject or not reply or (found := sizes.get(digits)) is None:
+                if not subject or not reply or not reply.startswith(prefix) or (found := sizes.get(digits)) is None:
                     break
                 size = found
-                head, tail = b"MSG %b %b " % (subject, sid), b" %b\r\n" % digits
-                head_size, tail_size = len(head), len(tail)
+                head, tail = b"MSG %b %b %b" % (subject, sid, prefix), b" %b\r\n" % digits
+                head_size, tail_size = len(head) - len(prefix), len(tail)
             end = begin + size
             if not startswith(b"\r\n", end):  # or the frame is incomplete
                 break
@@ -225,6 +227,15 @@ class Inbound(FrameBuffer):
             self._sizes.clear()
         self._sizes[digits] = size
         return size
+
+
+def _has_other_reply(sub: SubscriptionState, message: Message) -> bool:
+    """Return whether the message has not the reply that the subscription expects, and pass it on then."""
+    if message.raw_reply.startswith(sub.reply_prefix):
+        return False
+    if sub.on_other_reply is not None:
+        sub.on_other_reply(message)
+    return True
 
 
 def _line_error(line: bytes, limit: int) -> str:

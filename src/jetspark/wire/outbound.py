@@ -304,7 +304,8 @@ class Outbound:
     def close(self, error: Error) -> None:
         """Refuse to send from now on, and drop the frames that wait."""
         self.online = False
-        self.close_reason = error
+        # Not the error itself: calls raise that one, and its frames would keep the closed connection.
+        self.close_reason = ConnectionClosedError(str(error))
         self.chunks.clear()
         self.size = self._commands = 0
 

@@ -69,6 +69,8 @@ class SubscriptionState:
     on_status
         Called for each message with headers and no payload. If the message is a status, it takes it and returns True.
         Also only for the library's own subscriptions.
+    reply_prefix
+        Text with which the reply of every message must begin. Other messages go to `on_other_reply`, or are dropped.
     wake
         Called when messages or the end come while `waiting` is set; `waiting` is cleared before. Also called when
         pending messages were discarded.
@@ -95,6 +97,7 @@ class SubscriptionState:
         "max_msgs",
         "notify_on_take",
         "on_following_frames",
+        "on_other_reply",
         "on_status",
         "over_limit",
         "overflow",
@@ -104,6 +107,7 @@ class SubscriptionState:
         "queue",
         "received",
         "received_bytes",
+        "reply_prefix",
         "sid",
         "subject",
         "taken_bytes",
@@ -139,6 +143,8 @@ class SubscriptionState:
         self.handler: Callable[[Message], None] | None = None
         self.on_following_frames: Callable[[bytes, int], tuple[int, int]] | None = None
         self.on_status: Callable[[Message], bool] | None = None
+        self.reply_prefix = b""
+        self.on_other_reply: Callable[[Message], None] | None = None
         self.wake: Callable[[], None] | None = None
         self.waiting = False
         self.notify_on_take = False

@@ -15,6 +15,7 @@ from jetspark.aio.jetstream._drivers.carry_over import CarryOver
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.message import Msg
 from jetspark.engine.pull import CheckConsumer, End, PinIds, PullEngine, PullOptions, SendPull, Warn
+from jetspark.jetstream.ack import ACK_PREFIX, undelivered_error
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import Error
 from jetspark.jetstream.header_names import PENDING_BYTES, PENDING_MESSAGES, PIN_ID
@@ -137,6 +138,8 @@ class PullDriver:
         self._prefix = inbox.encode() + b"."
         self._sub = sub
         sub.on_status = self._on_status
+        sub.reply_prefix = ACK_PREFIX
+        sub.on_other_reply = self._on_other_reply
         sub.wake = self._on_read
         sub.waiting = True
         client.reply_listeners.add(self)
@@ -231,6 +234,11 @@ class PullDriver:
         self._perform_actions()
         self._notify_reader()
         return True
+
+    def _on_other_reply(self, message: Message) -> None:
+        """Drop a message that no consumer delivered: it counts for no pull."""
+        lookup = self._lookup_request
+        self._on_warning(undelivered_error(message.reply, f"consumer {lookup.consumer!r} of stream {lookup.stream!r}"))
 
     def _notify_reader(self) -> None:
         """Report a change, perhaps only of `messages_until_pull`."""
@@ -365,7 +373,7 @@ class PullDriver:
         self._client.session_listeners.discard(self)
         sub = self._sub
         assert sub is not None
-        sub.wake = sub.on_status = None
+        sub.wake = sub.on_status = sub.on_other_reply = None
         self._on_ready()
         if sub.ended:
             return

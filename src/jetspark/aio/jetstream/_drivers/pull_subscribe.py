@@ -25,6 +25,7 @@ from jetspark.engine.pull_subscribe import (
     TimedOut,
     Wait,
 )
+from jetspark.jetstream.ack import ACK_PREFIX
 from jetspark.jetstream.errors import DisconnectedError, Error, SubscriptionClosedError
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import NO_LIMIT, SubscriptionState
@@ -112,6 +113,7 @@ class PullSubscribeDriver:
         if not self._acks:
             sub.connection = None
         sub.on_status = self._on_status
+        sub.reply_prefix = ACK_PREFIX
         sub.wake = self._on_read
         sub.waiting = True
         self._sub, self._subject, self._remaining = sub, subject, batch
