@@ -296,13 +296,20 @@ class Connection:
             elif isinstance(frame, frames.Pong):
                 self.pongs += 1
             elif isinstance(frame, frames.Info):
-                self.server_info = parse_info(frame)
-                self._servers.on_info(self.server_info)
+                self._read_info(frame)
             elif isinstance(frame, frames.Err):
                 error = parse_err(frame.text, str(self.address))
                 if isinstance(error, MaxControlLineError | MaxPayloadError):
                     self.close()  # the server does the same
                 raise error
+
+    def _read_info(self, frame: frames.Info) -> None:
+        try:
+            self.server_info = parse_info(frame)
+        except ProtocolError as error:
+            self.close()
+            raise ProtocolError(f"{self.address}: {error}") from None
+        self._servers.on_info(self.server_info)
 
     # -- requests ------------------------------------------------------------------------------------------------
 
