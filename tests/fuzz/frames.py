@@ -231,6 +231,10 @@ class FrameMaker:
         count = 60 + self._below(80)
         names = self._choice((b"S.c", b"_.h.S.c"))
         kind = self._chance()
+        if hostile and kind < 0.05:  # lines that are longer than the decoder expects, with a carriage return in them
+            size = 1100 + self._below(200)
+            line = b"MSG a 1 $JS.ACK.%b.c.1.1.1.1.1 %d\rx" % (b"S" * (980 + self._below(20)), size - 2)
+            return [line.ljust(size - 2, b"y") + b"\r\n"] * 66
         if kind < 0.6:
             line = b"MSG orders.a 1 $JS.ACK." + names + b".1.%d.%d.1767323045%09d.%d 3\r\nabc\r\n"
             frames = [line % (1000 + at, 2000 + at, at, 900 - at) for at in range(count)]

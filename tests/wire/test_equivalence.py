@@ -232,6 +232,16 @@ def test_a_line_over_the_limit_is_refused_before_its_end_arrives() -> None:
         assert read_vector(data, limits).refused
 
 
+@pytest.mark.parametrize("end", [b"\rx", b"\rx 7", b"xx"])
+@pytest.mark.parametrize("place", range(1018, 1026))
+def test_long_lines_of_one_shape_are_read_alike_if_a_carriage_return_is_in_them(place: int, end: bytes) -> None:
+    size = 2000
+    start, words = b"MSG a 1 $JS.ACK.", b".c.1.1.1.1.1 %d" % (size - 2)
+    line = start + b"S" * (place - len(start) - len(words)) + words + end
+    data = (line.ljust(size - 2, b"y") + b"\r\n") * 70
+    assert read_vector(data).refused == read_scalar(data).refused
+
+
 def test_a_buffer_over_2_gib_is_refused() -> None:
     class Large:
         size = 2**31

@@ -27,6 +27,7 @@ MIN_RUN_FRAMES: Final = 64
 """Minimum number of frames of a run; fewer are not worth its fixed cost."""
 _PROBED_ROWS: Final = (1, MIN_RUN_FRAMES // 2, MIN_RUN_FRAMES - 1)
 _LONGEST_LINE: Final = 1 << 10
+_CR: Final = 13
 _CRLF: Final = np.uint16(int.from_bytes(b"\r\n", "little"))
 _DOT: Final = re.compile(rb"\.")
 _LAST_NUMBER: Final = re.compile(rb"(?<=\.)[0-9]+\Z")
@@ -106,7 +107,7 @@ def _candidate_run(view: memoryview, at: int, limits: FrameLimits) -> FrameRun |
     """Return the possible run that begins with the frame at `at`, None if there can be no run."""
     head = bytes(view[at : at + _LONGEST_LINE])
     line_end = head.find(b"\n") - 1
-    if not head.startswith(b"MSG ") or head[line_end : line_end + 1] != b"\r" or line_end > limits.line:
+    if line_end < 0 or not head.startswith(b"MSG ") or head[line_end] != _CR or line_end > limits.line:
         return None
     try:
         line = parse_message_line(head[:line_end], limits)
