@@ -19,7 +19,7 @@ from jetspark.jetstream import ConsumerConfig, StreamConfig, parse_ack_subject
 from jetspark.jetstream import api as requests
 from jetspark.jetstream.api.streams import StreamSubjectsRequest
 from jetspark.jetstream.codec import encode
-from jetspark.jetstream.direct_get import DirectBatchEnd, read_batch_reply, read_direct_message
+from jetspark.jetstream.direct_get import DirectBatchEnd, DirectLastRequest, read_batch_reply, read_direct_message
 from jetspark.jetstream.errors.api import WrongLastSequenceError
 from jetspark.jetstream.publish import plain_ack_prefix, read_pub_ack
 from jetspark.jetstream.status import classify
@@ -147,6 +147,7 @@ _DIRECT: Final = (
     b"NATS/1.0 204 EOB\r\nNats-Num-Pending: 0\r\nNats-Last-Sequence: 7\r\nNats-UpTo-Sequence: 9\r\n\r\n",
     b"NATS/1.0 404 Message Not Found\r\n\r\n",
 )
+_LAST: Final = DirectLastRequest("S", "orders.a")
 _LIMITS: Final = FrameLimits()
 
 
@@ -220,7 +221,7 @@ def _direct(block: bytes) -> object:
     """Read a reply to a direct get by both readers of batches, and by that of one message."""
     status, headers = parse_status(block), parse_header_block(block)
     with suppress(Error):
-        read_direct_message(status, headers, b"x" if status is None else b"", "here")
+        read_direct_message(_LAST, status, headers, b"x" if status is None else b"")
     payload = b"" if status is not None else b"x"
     scalar: object
     try:
