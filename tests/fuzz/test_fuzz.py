@@ -60,7 +60,7 @@ def test_twenty_seconds_of_hostile_input_find_nothing() -> None:
     assert not report.found, report
 
 
-@pytest.mark.parametrize("data", [b"", b"MSG @2.1 2 r 1\r\nx\r\nHELLO\r\n"])
+@pytest.mark.parametrize("data", [b"", b"MSG @2.1 2 r 1\r\nx\r\nHELLO\r\n", b"MSG @2.1 2 r 1\r\nx\r\nINFO []\r\n"])
 def test_a_connection_that_is_closed_in_the_middle_of_its_calls_is_freed(data: bytes) -> None:
     before = _open_states()
     play(data)

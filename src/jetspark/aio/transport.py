@@ -81,6 +81,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
             inbound.feed(data)
         except Error as error:
             # The events keep the error. Its frames would keep the last message, which the garbage collector cannot see.
+            error.__cause__ = error.__context__ = None
             self.fail(error.with_traceback(None))
             return
         except Exception as error:  # noqa: BLE001 - a bug of ours must end the session too, not leave it half alive
