@@ -162,8 +162,21 @@ def test_without_a_timeout_one_pull_follows_the_other() -> None:
     play = Play(1, None)
     assert play.last.expires is not None
     assert (play.last.expires.total_seconds(), play.until) == (30.0, None)
+    play.now += 30
     play.on(EXPIRED)
     assert play.pulls == [(1, False), (1, False)]
+    assert play.on(some(1)).ended
+
+
+def test_a_pull_that_is_ended_at_once_is_not_repeated_at_once() -> None:
+    play = Play(1, None)
+    for number in range(1, 4):
+        play.on(EXPIRED)
+        assert (len(play.pulls), play.until) == (number, play.now + 0.5)
+        play.now += 0.5
+        play.on(TimedOut())
+    assert len(play.pulls) == 4
+    play.on(EXPIRED)
     assert play.on(some(1)).ended
 
 

@@ -298,7 +298,8 @@ class _AtomicPublisher:
             for row in np.flatnonzero(table.lines.sid == sid):
                 message = table.message(int(row))
                 if message.subject not in (first, last):
-                    continue  # nobody was asked to answer there
+                    self.report.unmatched_answers += 1
+                    continue
                 status = parse_status(message.header) if message.header and not message.payload else None
                 if status is not None:
                     raise status_error(status.code, status.description, _WHERE)

@@ -261,6 +261,7 @@ class ConsumerSource:
             message = table.message(int(row))
             status = parse_status(message.header)
             token = self._tokens.number(message.subject.rpartition(b".")[2])
+            self._connection.unmatched_replies += token is None
             if status is not None and token is not None and not message.payload:
                 effect = self._pulls.status(token, status.code, status.description, where=self._stream)
                 restart = restart or effect is RangeEffect.RECREATE_CONSUMER

@@ -204,7 +204,10 @@ def request_many(
         table = target.connection.read(time.monotonic() + target.limits.timeout, target_bytes=TARGET_BYTES)
         if table is None:
             raise RequestTimeoutError(f"{where}: no further reply within {target.limits.timeout:g} s")
-        ours = (table.lines.sid == sid) & np.asarray(pc.equal(table.lines.subjects(), ours_only))
+        ours = table.lines.sid == sid
+        answers = ours & np.asarray(pc.equal(table.lines.subjects(), ours_only))
+        target.connection.unmatched_replies += int(np.count_nonzero(ours & ~answers))
+        ours = answers
         if not ours.all():
             table = table.select(ours)
         if not len(table):

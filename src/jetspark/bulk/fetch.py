@@ -238,6 +238,7 @@ class ConsumerFetch(RecordBatchIterator):
             message = table.message(int(row))
             status = parse_status(message.header)
             token = self._tokens.number(message.subject.rpartition(b".")[2])
+            self._connection.unmatched_replies += token is None
             if status is not None and token is not None and not message.payload:
                 self._engine.status(now, token, status.code, status.description)
         return run

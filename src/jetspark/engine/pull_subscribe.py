@@ -165,7 +165,7 @@ def fetch(options: FetchOptions, received: list[Message], clock: Callable[[], fl
         if left is not None and left <= 0:
             raise _none_in_time(options)
         yield Pull(options.waiting_pull(options.batch, left))
-        problem = None
+        pulled_at, problem = clock(), None
         while not received and problem is None:
             silence = None if options.heartbeat is None else clock() + 2 * options.heartbeat
             problem = yield from _handle_event(options, received, deadline, silence)
@@ -173,11 +173,26 @@ def fetch(options: FetchOptions, received: list[Message], clock: Callable[[], fl
             return problem
         if deadline is not None and not received:
             raise _none_in_time(options)
+        if not received and clock() < pulled_at + _SOON:
+            yield from _wait_before_pull(received, clock() + _PULL_AGAIN_AFTER)
         if 0 < len(received) < options.batch and problem is None:
             yield from _drain_pull(received, deadline)
     return None
 
 
+def _wait_before_pull(received: list[Message], until: float) -> Generator[Action, Event | None, None]:
+    """Wait before the next pull, as the server does not serve pulls now."""
+    event = yield Wait(until)
+    if isinstance(event, Ended):
+        raise event.error
+    if isinstance(event, Messages):
+        received += event.messages
+
+
+_SOON: Final = 0.05
+"""Seconds in which a pull ends without messages only if the server does not serve it."""
+_PULL_AGAIN_AFTER: Final = 0.5
+"""Seconds before the next pull in that case."""
 _PULL_ENDED: Final = Error("the pull has ended")
 """The end of a pull without an error."""
 

@@ -26,6 +26,7 @@ __all__ = ["borrow_connection", "call_with_connection", "close_idle"]
 
 T = TypeVar("T")
 
+_MAX_READS: Final = 100  # of what is left on an idle connection: a server that sends more is not waited for
 MAX_IDLE: Final = 60.0
 """Longest time in seconds for which a connection may be idle."""
 
@@ -135,12 +136,11 @@ def _take_idle(options: ConnectOptions) -> Connection | None:
         return None
     if not connection.closed and time.monotonic() - since < MAX_IDLE:
         try:
-            while connection.read(time.monotonic()) is not None:
-                pass  # messages that the last task did not wait for
+            for _ in range(_MAX_READS):
+                if connection.read(time.monotonic()) is None:  # else messages that the last task did not wait for
+                    return connection
         except Error:
-            connection.close()
-        else:
-            return connection
+            pass
     connection.close()
     return None
 

@@ -60,6 +60,24 @@ def test_a_normal_end_of_a_pull_is_followed_by_the_next_one(code: int, descripti
     assert (pulls(actions), warnings(actions)) == ([10], [])
 
 
+@pytest.mark.parametrize("code", [404, 408])
+def test_pulls_that_are_ended_at_once_are_delayed_until_a_message_comes(code: int) -> None:
+    engine = consumer(max_messages=10)
+    now, waits = 0.0, []
+    for token in range(1, 7):
+        engine.status(now, token, code, "", (10, 0))
+        assert pulls(engine.poll_actions()) == []
+        assert engine.deadline is not None
+        waits.append(engine.deadline - now)
+        now = engine.deadline
+        engine.tick(now)
+        assert pulls(engine.poll_actions()) == [10]
+    assert waits == [0.25, 0.5, 1.0, 2.0, 2.0, 2.0]
+    engine.delivered(now, 1, 9)
+    engine.status(now, 7, code, "", (9, 0))
+    assert pulls(engine.poll_actions()) == [9]
+
+
 @pytest.mark.parametrize(
     ("code", "description", "kind"),
     [

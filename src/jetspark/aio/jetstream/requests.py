@@ -145,6 +145,8 @@ class ReplyStream:
         if message.raw_subject == self._reply:
             self._messages.append(message)
             self._wake()
+        else:
+            self._client.reply_mux.unmatched_replies += 1
 
     def _on_subscription_ended(self) -> None:
         if self._sub.error is not None:

@@ -39,6 +39,8 @@ REMEMBERED: Final = 64
 MAX_NOT_FOUND: Final = 3
 """Number of consecutive not-found answers after a reconnect at which the consumer counts as deleted."""
 UNLIMITED: Final = 1 << 62
+_SOON: Final = 0.05
+"""Seconds in which a pull ends without messages only if the server does not serve it: pulls take longer to expire."""
 ROUNDING: Final = 1e-6
 """Rounding error of a sum of times, in seconds."""
 
@@ -89,6 +91,7 @@ class PullEngine:
         self._needs_full_max_bytes = False  # the next message may need a pull for all of max_bytes
         self._backoff = ExponentialBackoff(0.25, 2.0)  # before a pull that would get the same answer (ALG-06)
         self._not_before = 0.0
+        self._pulled_at = 0.0  # time of the last pull
         self._last_activity = 0.0
         self._fetch_deadline: float | None = None  # a fetch's own deadline
         self._online = True
@@ -200,6 +203,8 @@ class PullEngine:
         if rule.severity is StatusSeverity.CONTROL or not self._first_token <= token <= self._token:
             return
         if rule.clears_pin:
+            if self._pins.get(self.options.priority.group) is not None:
+                self._pulled_at = -_SOON  # the next pull is another one, without this pin
             self._pins.clear(self.options.priority.group)
         error = rule.make_error(code, description, where=self._where)
         if self.options.is_consume:
@@ -313,7 +318,8 @@ class PullEngine:
             self._reset(now)
 
     def _delay_next_pull(self, now: float, rule: StatusRule) -> None:
-        if rule.delays_next_pull and not self._received_since_pull:
+        at_once = now < self._pulled_at + _SOON  # no pull of ours can expire so early
+        if (rule.delays_next_pull or at_once) and not self._received_since_pull:
             self._not_before = self._retry_time(now)
 
     def _retry_time(self, now: float) -> float:
@@ -367,7 +373,7 @@ class PullEngine:
         if len(self._open) > REMEMBERED:
             del self._open[next(iter(self._open))]
         self._received_since_pull = self._needs_full_max_bytes = False
-        self._last_activity = now
+        self._last_activity = self._pulled_at = now
         self._not_before = 0.0
         request, pin_id = self._template, self._pins.get(self._template.group)
         if batch != request.batch or max_bytes != request.max_bytes or pin_id is not None:

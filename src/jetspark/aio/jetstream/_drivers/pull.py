@@ -226,7 +226,8 @@ class PullDriver:
             return False
         number = self._tokens.number(subject[len(self._prefix) :])
         if number is None:
-            return True  # not an answer to one of these pulls
+            self._client.reply_mux.unmatched_replies += 1
+            return True
         self._collect()
         if self._on_heartbeat is not None and status.code == _IDLE_HEARTBEAT:
             self._on_heartbeat(message)
