@@ -73,6 +73,9 @@ class AckWindow:
 
     def rows_of(self, words: Words, ends: Index) -> Index:
         """Return the sent rows to which answers belong, int64 (n,); -1 for unknown reply subjects."""
+        first = self.first_unanswered
+        if first + len(ends) <= self.sent and self._tokens.are_rows(first, words, ends):
+            return np.arange(first, first + len(ends), dtype=np.int64)
         rows = self._tokens.rows_of(words, ends)
         return np.where(rows < self.sent, rows, -1)
 
@@ -92,7 +95,12 @@ class AckWindow:
 
     def settle(self, rows: Index) -> NDArray[np.bool_]:
         """Note answers to sent rows; return which of them are the first ones of their rows."""
-        is_first = np.zeros(len(rows), np.bool_)
+        count = len(rows)
+        if self.answered == self.first_unanswered and (rows == np.arange(self.answered, self.answered + count)).all():
+            self.answered += count  # in order, as usual
+            self.first_unanswered += count
+            return np.ones(count, np.bool_)
+        is_first = np.zeros(count, np.bool_)
         waiting = np.flatnonzero(rows >= self.first_unanswered)
         waiting = waiting[~self._is_answered[rows[waiting] % self.size]]
         places = rows[waiting] % self.size

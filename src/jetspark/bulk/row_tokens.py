@@ -8,10 +8,12 @@ have got theirs.
 from __future__ import annotations
 
 import secrets
+from functools import cache
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from jetspark.wire.vector.byte_spans import Index, Words, parse_numbers_of_length
 
@@ -48,20 +50,23 @@ class RowTokens:
     def replies(self, first: int, count: int) -> pa.BinaryArray:
         """Return new reply subjects of rows, binary (count,)."""
         self._stop = max(self._stop, first + count)
-        places = np.arange(first, first + count, dtype=np.int64) % TOKENS
+        places = _places(first, count)
         subjects = np.empty((count, self.reply_length), np.uint8)
         subjects[:, :-_LENGTH] = self._prefix
         tokens = subjects[:, -_LENGTH:]
-        left = places
-        for at in reversed(range(_DIGITS)):
-            left, digit = np.divmod(left, 10)
-            tokens[:, at] = digit + ord("0")
+        tokens[:, :_DIGITS] = _numbers()[places]
         secret = np.frombuffer(secrets.token_bytes(count * (_LENGTH - _DIGITS)), np.uint8)
         tokens[:, _DIGITS:] = _ALPHABET[secret & 63].reshape(count, -1)
         self._tokens[places] = tokens
         offsets = np.arange(count + 1, dtype=np.int32) * np.int32(self.reply_length)
         parts = [None, pa.py_buffer(offsets.data), pa.py_buffer(subjects.data)]
         return pa.BinaryArray.from_buffers(pa.binary(), count, parts)
+
+    def are_rows(self, first: int, words: Words, ends: Index) -> bool:
+        """Return whether the subjects are those of consecutive rows, as usual; see `rows_of`."""
+        start = np.maximum(ends - _LENGTH, 0)
+        known = self._tokens[_places(first, len(ends))].view("<u8")
+        return bool((words[start] == known[:, 0]).all() and (words[start + 8] == known[:, 1]).all())
 
     def rows_of(self, words: Words, ends: Index) -> Index:
         """Return the rows of reply subjects, int64 (n,); -1 for a subject that was not handed out, or long ago.
@@ -78,3 +83,16 @@ class RowTokens:
         good &= (words[start] == known[:, 0]) & (words[start + 8] == known[:, 1])
         rows = self._stop - 1 - (self._stop - 1 - places) % TOKENS
         return np.where(good & (rows >= self._origin), rows, -1)
+
+
+def _places(first: int, count: int) -> slice | Index:
+    """Return where the tokens of consecutive rows are."""
+    at = first % TOKENS
+    return slice(at, at + count) if at + count <= TOKENS else np.arange(at, at + count, dtype=np.int64) % TOKENS
+
+
+@cache
+def _numbers() -> NDArray[np.uint8]:
+    """Return the digits of all numbers of tokens, (TOKENS, 5)."""
+    numbers = np.arange(TOKENS)[:, None] // 10 ** np.arange(_DIGITS - 1, -1, -1) % 10
+    return (numbers + ord("0")).astype(np.uint8)
