@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from jetspark.bulk.ack_window import AckWindow
@@ -86,3 +88,25 @@ def test_a_window_frees_rows_in_order_as_they_are_answered() -> None:
 @pytest.mark.parametrize(("most", "in_cluster", "size"), [(None, False, 4000), (None, True, 768), (7, True, 7)])
 def test_the_size_of_the_window(most: int | None, in_cluster: bool, size: int) -> None:
     assert AckWindow("i", most, in_cluster=in_cluster).size == size
+
+
+@given(st.data())
+def test_answers_in_any_order_settle_what_a_set_of_rows_says(data: st.DataObject) -> None:
+    size, origin = data.draw(st.integers(1, 9)), data.draw(st.sampled_from([0, 7, TOKENS - 3]))
+    made = window(size, origin=origin)
+    replies: list[bytes] = made.replies(origin, 60).to_pylist()
+    answered: set[int] = set()
+    for _ in range(data.draw(st.integers(1, 8))):
+        made.count_sent(min(data.draw(st.integers(0, size)), made.free_rows, origin + 60 - made.sent))
+        places = data.draw(st.lists(st.integers(0, 59), max_size=12))
+        if data.draw(st.booleans()):  # in order, as usual
+            places = list(range(made.first_unanswered - origin, made.sent - origin))
+        rows = rows_of(made, *(replies[place] for place in places)) if places else []
+        assert rows == [origin + place if origin + place < made.sent else -1 for place in places]
+        known = [row for row in rows if row >= 0]
+        wanted = [row not in answered and row not in known[:at] for at, row in enumerate(known)]
+        assert settle(made, *known) == wanted
+        answered.update(known)
+        assert made.answered == origin + len(answered)
+        assert made.unanswered_rows() == [row for row in range(origin, made.sent) if row not in answered]
+        assert made.first_unanswered == min(made.unanswered_rows(), default=made.sent)
