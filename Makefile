@@ -70,20 +70,22 @@ sync: $(READY)
 api: $(READY)
 	$(BIN)/python -m tools.public_names
 
-# Many tests wait for a server's clock, so a few processes share them. Those on Spark have both cores to themselves.
+# Many tests wait for a server's clock, so a few processes share them, file by file in the order of tests/layers.py.
+# Those on Spark have both cores to themselves.
 WORKERS ?= 4
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest
+SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not spark"
 
 pytest: $(READY)
 ifdef PYTEST_ARGS
 	$(PYTEST) $(PYTEST_ARGS)
 else
-	$(PYTEST) -n $(WORKERS) --dist loadfile -m "not spark" --every-blocking-method
+	$(PYTEST) $(SHARED) --every-blocking-method
 	$(PYTEST) -m spark
 endif
 
 pytest-all: $(READY)
-	$(PYTEST) --matrix -n $(WORKERS) --dist loadfile -m "not spark"
+	$(PYTEST) --matrix $(SHARED)
 	$(PYTEST) --matrix -m spark
 
 mutants: $(READY)

@@ -9,12 +9,15 @@ minutes. Two marks widen a test in a run without options:
 
 A case on a real server or cluster that fails runs once more, because the machine may have stalled. The summary names
 each such case. A run with more than `MOST_RERUNS` of them fails. Cases without I/O never run twice.
+
+Workers of xdist take the files in the order of `order_files`.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -69,9 +72,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("matrix") is not None]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.get_closest_marker("matrix") is None]
+    if hasattr(config, "workerinput"):  # of xdist
+        order_files(items)
     for item in items:
         if folder_of(item) not in _WITHOUT_IO or _SERVERS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def order_files(items: list[pytest.Item]) -> None:
+    """Put files with slow tests first, and then those with many tests, so that all workers end at the same time."""
+    counts = Counter(item.path for item in items)
+    slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
+    items.sort(key=lambda item: (item.path not in slow, -counts[item.path]))
 
 
 def folder_of(item: pytest.Item) -> str:

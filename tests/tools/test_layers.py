@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.layers import order_files
 from tools.conformance import ROOT
 
 pytest_plugins = ("pytester",)
@@ -121,3 +122,13 @@ def test_a_case_that_starts_a_server_in_a_folder_without_io_may_run_twice(pytest
     output = run_pytest(pytester, "jetstream", FAILING.format(count=1) + server)
     assert "exit code 0" in output
     assert "1 rerun" in output
+
+
+def test_workers_begin_with_slow_files_and_continue_with_long_ones(pytester: pytest.Pytester) -> None:
+    slow = "import pytest\n@pytest.mark.slow\ndef test_slow(): pass\n"
+    short, long = "def test_short(): pass\n", "def test_one(): pass\ndef test_two(): pass\n"
+    pytester.makeini("[pytest]\nmarkers = slow: a mark\n")
+    pytester.makepyfile(test_a=short, test_b=long, test_c=slow, test_d=slow + long, test_e=short)
+    items, _ = pytester.inline_genitems("-p", "no:asyncio")
+    order_files(items)
+    assert [item.path.stem[-1] for item in items] == ["d", "d", "d", "c", "b", "b", "a", "e"]
