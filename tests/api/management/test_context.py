@@ -152,6 +152,7 @@ async def test_a_missing_answer_is_a_timeout_that_names_the_request(ground: Grou
 
 
 @_ONE_SERVER
+@pytest.mark.blocking
 async def test_read_requests_are_repeated_while_nobody_answers(ground: Ground) -> None:
     asked: list[str] = []
 
