@@ -300,6 +300,7 @@ class ConnectionCore:
             finally:
                 requests.remove_request(token)
                 self.outbound.withdraw((frame,))  # nobody waits for the answer: do not send it after a reconnect
+                del settle  # it holds `answered`
         finally:
             timer.cancel()
             del answered  # it may hold an exception whose traceback holds this frame

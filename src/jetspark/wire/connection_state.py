@@ -135,9 +135,7 @@ class ConnectionState:
         self.on_minority: Callable[[], None] = _do_nothing
         self._last_server_error: Error | None = None  # the latest -ERR: the reason why the server closes
         self._emit = emit
-        self._refused = RefusedSubscriptions(
-            self.subscriptions, self.outbound, self.pings, lambda event: self._emit(event)
-        )
+        self._refused = RefusedSubscriptions(self.subscriptions, self.outbound, self.pings, emit)
         self._sessions = 0
         self._cause_removed = False  # the server will not close the next session for the reason of this one
         self._message_type = message_type
@@ -256,7 +254,9 @@ class ConnectionState:
             self._emit(ErrorOccurred(unsent))
         self._emit(Closed(error))
         self.on_minority = _do_nothing
-        self._emit = _ignore_event  # the receiver of events may own this object: leave no reference cycle
+        self._emit = self._refused.emit = (
+            _ignore_event  # the receiver of events may own this object: leave no reference cycle
+        )
 
     def _fail_replies(self, error: Error, subject: str | None = None) -> None:
         self.reply_mux.fail(error, subject)

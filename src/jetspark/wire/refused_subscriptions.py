@@ -38,7 +38,7 @@ class RefusedSubscriptions:
         self._subscriptions = subscriptions
         self._outbound = outbound
         self._pings = pings
-        self._emit = emit
+        self.emit = emit
         self._too_many = 0  # refusals since the last answered PING
         self._last_sid = 0  # of the subscriptions sent before that PING
 
@@ -94,7 +94,7 @@ class RefusedSubscriptions:
 
     def _end(self, sub: SubscriptionState, error: Error) -> None:
         self._subscriptions.remove(sub, error)
-        self._emit(ErrorOccurred(error))
+        self.emit(ErrorOccurred(error))
 
 
 def _subject(sub: SubscriptionState) -> str:
