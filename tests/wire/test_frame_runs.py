@@ -165,3 +165,11 @@ def test_a_part_of_a_table_of_runs_can_be_read_alone() -> None:
     assert odd.lines.subjects().to_pylist() == [b"a.b"] * 50
     assert table.run is not None
     assert head.run is None
+
+
+@pytest.mark.parametrize("at", [63, 64, 1023, 1024, 1025, 2047, 2048, 3999])
+def test_a_long_run_ends_before_the_first_frame_that_differs(at: int) -> None:
+    frames = [answer(number, inbox=b"_INBOX.ab") for number in range(4000)]
+    frames[at] = answer(at, inbox=b"_INBOX.ac")
+    data = joined(frames)
+    assert read_vector(data) == read_scalar(data)

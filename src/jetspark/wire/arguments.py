@@ -11,6 +11,7 @@ from jetspark.wire.errors import ArgumentError
 
 __all__ = ["check_names", "did_you_mean", "nearest_name"]
 
+_MAX_NAME_LENGTH: Final = 64
 _NO_ALIASES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -26,7 +27,7 @@ def nearest_name(
     cutoff
         How similar the names must be, from 0 to 1.
     """
-    ours = name.lower()
+    ours = name[:_MAX_NAME_LENGTH].lower()  # the comparison takes the square of the length
     if (meant := aliases.get(ours)) in known:
         return meant
     lower = {each.lower(): each for each in known}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
-import re
 from typing import Final
 
 from jetspark.wire.errors import AuthenticationError, ConfigError
+from jetspark.wire.files import MAX_FILE_SIZE
 from jetspark.wire.options import ConnectOptions, ServerAddress, resolve_secret
 
 __all__ = ["credential_fields"]
 
-_SECTION: Final = re.compile(r"-+BEGIN ([A-Z ]+)-+\s*(\S+?)\s*-+END [A-Z ]+-+", re.DOTALL)
+_MAX_SEED_LENGTH: Final = 256
+"""Characters; a seed has 58."""
 
 
 def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: str | None) -> dict[str, str]:
@@ -32,7 +33,7 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
     fields = _login(options, address)
     text = options.credentials_text()
     if text is not None:
-        sections = dict(_SECTION.findall(text))
+        sections = _sections(text)
         jwt, seed = sections.get("NATS USER JWT"), sections.get("USER NKEY SEED")
         if jwt is None or seed is None:
             where = options.credentials_file or "the given text"
@@ -45,6 +46,17 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
         public, signature = _sign(seed.strip(), nonce, alone=not fields)
         return {**fields, "nkey": public, "sig": signature}
     return fields
+
+
+def _sections(text: str) -> dict[str, str]:
+    """Return the word that follows each line `-----BEGIN NAME-----`, by its name."""
+    found: dict[str, str] = {}
+    for part in text[:MAX_FILE_SIZE].split("BEGIN ")[1:]:
+        name, dash, rest = part.partition("-")
+        words = rest.split(None, 2)[:2] if dash else []
+        if len(words) == 2 and not words[0].strip("-"):
+            found.setdefault(name, words[1])
+    return found
 
 
 def _login(options: ConnectOptions, address: ServerAddress) -> dict[str, str]:
@@ -69,7 +81,7 @@ def _sign(seed: str, nonce: str | None, *, alone: bool) -> tuple[str, str]:
     if nonce is None and alone:
         raise AuthenticationError("the server sent no nonce, so it accepts neither nkeys nor JWTs; use another login")
     try:
-        pair = nkeys.from_seed(bytearray(seed.encode()))
+        pair = nkeys.from_seed(bytearray(seed[:_MAX_SEED_LENGTH].encode()))
     except (nkeys.NkeysError, ValueError):  # ValueError: nkeys' own libraries raise it for a wrong length
         raise ConfigError(
             "the nkey seed is not valid; the seed of a user begins with SU"

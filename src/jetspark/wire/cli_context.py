@@ -19,6 +19,7 @@ import msgspec
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.arguments import check_names
 from jetspark.wire.errors import ConfigError
+from jetspark.wire.files import read_text
 from jetspark.wire.options import DEFAULT_URL, ConnectOptions, TLSOptions
 from jetspark.wire.untrusted import decode_json
 
@@ -136,7 +137,7 @@ def _config_dir(environ: Mapping[str, str]) -> Path:
 
 def _read_selected_name(folder: Path) -> str:
     try:
-        return (folder / "context.txt").read_text().strip()
+        return read_text(folder / "context.txt").strip()
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
@@ -150,14 +151,14 @@ def _read_context_file(name: str, folder: Path) -> _ContextFile:
             raise ConfigError(f"context {name!r} is not valid; give a name, or an absolute path")
         path = folder / "context" / f"{name}.json"
     try:
-        text = path.read_bytes()
+        text = read_text(path)
         file = decode_json(_file_decoder, text)
         given = decode_json(_document_decoder, text)
     except FileNotFoundError:
         raise ConfigError(
             f"there is no context {name!r}: {path} does not exist; run `nats context ls` for the names"
         ) from None
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, UnicodeDecodeError, RecursionError, msgspec.DecodeError) as error:
         raise ConfigError(f"cannot read the context {name!r} in {path}: {error}") from error
     known = file.__struct_fields__
     set_fields = {field for field, value in given.items() if value} - _NOT_FOR_CONNECTIONS
@@ -215,7 +216,7 @@ def _expand_path(text: str) -> str | None:
 def _read_nkey_seed(path: str) -> str:
     """Return the seed in an nkey file: the first line that begins with `SU`."""
     try:
-        lines = Path(path).read_text().splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the nkey file {path}: {error}") from error
     for line in lines:

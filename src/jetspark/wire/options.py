@@ -9,7 +9,6 @@ import os
 import ssl
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +16,7 @@ from jetspark.wire.argument_types import check_fields, kind_of, wrong_type
 from jetspark.wire.arguments import check_names
 from jetspark.wire.callbacks import callback_name
 from jetspark.wire.errors import ConfigError, CredentialsCallbackError, Error, TLSError
+from jetspark.wire.files import check_file, read_text
 from jetspark.wire.line_limits import MAX_CONTROL_LINE, MIN_CONTROL_LINE
 from jetspark.wire.subjects import check_publish_subject
 
@@ -33,6 +33,7 @@ __all__ = [
 URL_VARIABLE: Final = "NATS_URL"
 DEFAULT_URL: Final = "nats://localhost:4222"
 DEFAULT_PORT: Final = 4222
+_MAX_URL_LENGTH: Final = 4096
 _SCHEMES: Final = {"nats": False, "tls": True}
 _OTHER_WORDS: Final = {
     "allow_reconnect": "reconnect",
@@ -115,6 +116,8 @@ def parse_address(url: str) -> ServerAddress:
     ConfigError
         The scheme is another one, there is no host, or the port is not valid. The message has no credentials.
     """
+    if len(url) > _MAX_URL_LENGTH:
+        raise ConfigError(f"a server URL has {len(url)} characters, more than {_MAX_URL_LENGTH}")
     text = url.strip()
     shown = text.rpartition("@")[2] if "@" in text else text
     try:
@@ -204,6 +207,8 @@ class TLSOptions:
             A file is missing or not valid; the message names it.
         """
         try:
+            if self.ca_file is not None:
+                check_file(self.ca_file)
             context = ssl.create_default_context(cafile=self.ca_file)
         except (OSError, ssl.SSLError) as error:
             raise TLSError(f"cannot read the CA certificates in {self.ca_file}: {error}") from error
@@ -212,6 +217,8 @@ class TLSOptions:
             context.verify_mode = ssl.CERT_NONE
         if self.cert_file:
             try:
+                for path in filter(None, (self.cert_file, self.key_file)):
+                    check_file(path)
                 context.load_cert_chain(self.cert_file, self.key_file, self.key_password)
             except (OSError, ssl.SSLError) as error:
                 files = self.cert_file if self.key_file is None else f"{self.cert_file} and {self.key_file}"
@@ -374,6 +381,6 @@ class ConnectOptions:
         if self.credentials_file is None:
             return resolve_secret(self.credentials)
         try:
-            return Path(self.credentials_file).expanduser().read_text()
+            return read_text(self.credentials_file)
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read the credentials file {self.credentials_file}: {error}") from error

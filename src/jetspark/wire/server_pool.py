@@ -46,6 +46,8 @@ class Server:
 
 _BACKOFF_FACTOR: Final = 1.5
 """Factor of the wait for each round; small, so that a server that is available again is found soon."""
+_MAX_REPORTED: Final = 1000
+"""Most servers of one report that are used."""
 _MAX_UNREPORTED: Final = 100
 """Most servers that are remembered although they are not reported any more."""
 
@@ -126,6 +128,7 @@ class ServerPool:
         lost at least half of its cluster is probably cut off itself. So servers that are not reported any more are
         tried once more after this session, and are forgotten when a later session reports more servers than those.
         """
+        urls = urls[:_MAX_REPORTED]
         self._most_reported = max(self._most_reported, len(urls))
         self.in_minority = 2 * len(urls) <= self._most_reported
         if not self._options.discover_servers:
@@ -137,11 +140,12 @@ class ServerPool:
             except ConfigError:  # skip a URL that cannot be read, use the others
                 continue
             reported[address.host, address.port] = address
-        for server in list(self.servers):
+        kept: list[Server] = []
+        for server in self.servers:
             place = (server.address.host, server.address.port)
-            if server.discovered and server is not current and place not in reported:
-                self._remove(server)
-                self._unreported.append(server)
+            gone = server.discovered and server is not current and place not in reported
+            (self._unreported if gone else kept).append(server)
+        self.servers = kept
         self._unreported = [
             server for server in self._unreported if (server.address.host, server.address.port) not in reported
         ][-_MAX_UNREPORTED:]

@@ -248,7 +248,8 @@ def connect_command(options: ConnectOptions, address: ServerAddress, nonce: str 
     return b"CONNECT %b\r\n" % msgspec.json.encode(fields)
 
 
-_PERMISSION: Final = re.compile(r"permissions violation for (publish|subscription)[^\"]*\"([^\"]*)\"", re.IGNORECASE)
+_PERMISSION: Final = re.compile("permissions violation for (publish|subscription)", re.IGNORECASE)
+_MAX_ERROR_LENGTH: Final = 2000  # characters of the server's text in an error
 _ERRORS_BY_TEXT: Final[tuple[tuple[str, type[Error], str], ...]] = (
     ("authentication expired", AuthenticationExpiredError, "the credentials have expired; get new ones"),
     ("authentication revoked", AuthenticationExpiredError, "the credentials were revoked; get new ones"),
@@ -267,12 +268,14 @@ _ERRORS_BY_TEXT: Final[tuple[tuple[str, type[Error], str], ...]] = (
 
 def parse_err(text: str, where: str) -> Error:
     """Return the exception for an `-ERR` of the server (ADR-40)."""
-    found = _PERMISSION.search(text)
-    if found:
-        operation = "publish" if found[1].lower() == "publish" else "subscribe"
+    violation = _PERMISSION.search(text)
+    subject = _quoted(text, violation.end()) if violation else None
+    text = _shorten(text)
+    if violation and subject is not None:
+        operation = "publish" if violation[1].lower() == "publish" else "subscribe"
         return PermissionsViolationError(
-            f"{where}: {text}; grant the user the permission to {operation} to {found[2]!r}",
-            subject=found[2],
+            f"{where}: {text}; grant the user the permission to {operation} to {_shorten(subject)!r}",
+            subject=subject,
             operation=operation,
         )
     lower = text.lower()
@@ -280,3 +283,14 @@ def parse_err(text: str, where: str) -> Error:
         if part in lower:
             return kind(f"{where}: the server says {text!r}; {hint}")
     return ProtocolError(f"{where}: the server says {text!r}")
+
+
+def _quoted(text: str, at: int) -> str | None:
+    """Return the first text in double quotes after a position; None if there is none."""
+    begin = text.find('"', at) + 1
+    end = text.find('"', begin) if begin else -1
+    return text[begin:end] if end >= 0 else None
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_ERROR_LENGTH else f"{text[:_MAX_ERROR_LENGTH]}..."

@@ -60,7 +60,7 @@ __all__ = [
     "WrongStreamError",
 ]
 
-_SEQUENCE: Final = re.compile(r"wrong last sequence: (\d+)", re.ASCII)
+_SEQUENCE: Final = re.compile(r"wrong last sequence: (\d{1,20})(?!\d)", re.ASCII)
 
 
 class APIError(Error, RuntimeError):

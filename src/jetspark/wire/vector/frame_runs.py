@@ -25,6 +25,7 @@ __all__ = ["SUBJECT_START", "FrameRun", "find_frame_runs", "incomplete_frame_siz
 
 MIN_RUN_FRAMES: Final = 64
 """Minimum number of frames of a run; fewer are not worth its fixed cost."""
+_FIRST_COMPARED: Final = 1024  # frames
 _PROBED_ROWS: Final = (1, MIN_RUN_FRAMES // 2, MIN_RUN_FRAMES - 1)
 _LONGEST_LINE: Final = 1 << 10
 _CR: Final = 13
@@ -137,20 +138,33 @@ def _candidate_run(view: memoryview, at: int, limits: FrameLimits) -> FrameRun |
 def _shorten_to_matching(run: FrameRun, data: Bytes, view: memoryview) -> bool:
     """Shorten the run to the frames that match the first one; return whether enough are left."""
     pattern, mask = _pattern_and_mask(bytes(view[run.start : run.start + run.line_end + 2]), run)
-    width = len(pattern) // 8
-    words = np.ndarray((run.count, width), "<u8", data.data, run.start, (run.stride, 8))
+    # Each step doubles the number of compared frames: the work for a short run must not grow with the buffer.
+    at, count = 0, _FIRST_COMPARED
+    while at < run.count:
+        count = min(count, run.count - at)
+        matching = _count_matching(run, data, at, count, pattern, mask)
+        at += matching
+        if matching < count:
+            break
+        count = at
+    run.count = at
+    return run.count >= MIN_RUN_FRAMES
+
+
+def _count_matching(run: FrameRun, data: Bytes, at: int, count: int, pattern: bytes, mask: bytes) -> int:
+    """Return how many of `count` frames, from number `at` on, match the pattern before the first that does not."""
+    start, width = run.start + at * run.stride, len(pattern) // 8
+    words = np.ndarray((count, width), "<u8", data.data, start, (run.stride, 8))
     differing = words ^ np.frombuffer(pattern, "<u8", width)
     differing &= np.frombuffer(mask, "<u8", width)
-    ends = np.ndarray((run.count,), "<u2", data.data, run.start + run.end, (run.stride,))
+    ends = np.ndarray((count,), "<u2", data.data, start + run.end, (run.stride,))
     unlike = ends != _CRLF
     # The line's end after the last whole word: compared with the last 64 bits, some of them a second time.
-    last = np.ndarray((run.count,), "<u8", data.data, run.start + len(pattern) - 8, (run.stride,))
+    last = np.ndarray((count,), "<u8", data.data, start + len(pattern) - 8, (run.stride,))
     unlike |= ((last ^ np.frombuffer(pattern[-8:], "<u8")) & np.frombuffer(mask[-8:], "<u8")) != 0
     if differing.any():
         unlike |= differing.any(axis=1)
-    if unlike.any():
-        run.count = int(np.argmax(unlike))
-    return run.count >= MIN_RUN_FRAMES
+    return int(np.argmax(unlike)) if unlike.any() else count
 
 
 def _pattern_and_mask(line: bytes, run: FrameRun) -> tuple[bytes, bytes]:
