@@ -286,16 +286,8 @@ class _AtomicPublisher:
         latest = probe.deadline
         while True:
             table = self._connection.read(min(probe.next_wait(), latest))
-            if table is None:
-                if time.monotonic() < latest:
-                    continue
-                if refused_by_other is not None:
-                    raise refused_by_other
-                raise PublishTimeoutError(
-                    f"no answer to an atomic batch within {self._settings.ack_timeout:g} s; it is unknown whether the "
-                    "batch is stored" + not_stored_hint(ping_answered=probe.answered)
-                )
-            for row in np.flatnonzero(table.lines.sid == sid):
+            for row in () if table is None else np.flatnonzero(table.lines.sid == sid):
+                assert table is not None
                 message = table.message(int(row))
                 if message.subject not in (first, last):
                     self.report.unmatched_answers += 1
@@ -312,6 +304,13 @@ class _AtomicPublisher:
                         raise
                     refused_by_other = error
                     latest = min(latest, time.monotonic() + OTHER_STREAM_WAIT)
+            if time.monotonic() >= latest:
+                if refused_by_other is not None:
+                    raise refused_by_other
+                raise PublishTimeoutError(
+                    f"no answer to an atomic batch within {self._settings.ack_timeout:g} s; it is unknown whether the "
+                    "batch is stored" + not_stored_hint(ping_answered=probe.answered)
+                )
 
 
 def _batch_lines(batch_id: str, count: int) -> pa.StringArray:

@@ -7,9 +7,9 @@ for stays in the socket, and the server's limits apply. So it is cheap to keep o
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
-import selectors
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -18,8 +18,8 @@ from typing import Final, Self, TypeVar, Unpack
 
 import numpy as np
 
-from jetspark.bulk.open_session import open_any, set_timeout
-from jetspark.bulk.receive_buffer import ReceiveBuffer
+from jetspark.bulk.open_session import is_writable, open_any, send_all, set_timeout
+from jetspark.bulk.receive_buffer import ReceiveBuffer, UnreadTables
 from jetspark.bulk.server_choice import ServerChoice
 from jetspark.engine.request_retry import RequestRetry
 from jetspark.jetstream.api.base import Request
@@ -49,6 +49,7 @@ R = TypeVar("R")
 
 _MUX_SID: Final = 1
 _MAX_OTHER_WORDS: Final = 72  # bytes of a publish's line besides its subject and its inbox: blanks, token, sizes
+_MAX_DUE_PONGS: Final = 16  # a server that reads nothing gets no more
 
 
 def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes: Unpack[ConnectFields]) -> Connection:
@@ -83,7 +84,7 @@ class Connection:
         self.interrupted = False
         """Whether `interrupt` was called."""
         self._pid = os.getpid()
-        self._unread_tables: list[FrameTable] = []
+        self._unread_tables = UnreadTables(self.close)
         self._next_sid = _MUX_SID + 1
         self._active_sids: set[int] = set()  # ids of the subscriptions that were not ended
         self._next_token = new_tokens()
@@ -93,6 +94,7 @@ class Connection:
         self.address = options.addresses()[0]
         """The present server; before the first session one of those to try."""
         self._received = ReceiveBuffer(self.address)
+        self._due_pongs = 0  # PINGs that are not answered yet
         self.pongs = 0
         """Number of PONGs received so far."""
         self.unmatched_replies = 0
@@ -135,12 +137,13 @@ class Connection:
             with contextlib.suppress(OSError):
                 opened.shutdown(socket.SHUT_RDWR)
 
-    def reconnect(self) -> None:
+    def reconnect(self, deadline: float = math.inf) -> None:
         """Open the connection again, to any of the servers, also those that the cluster reports; lose subscriptions."""
         self.close()
         self._pid = os.getpid()
-        time.sleep(self._servers.reopen_delay())  # if sessions are lost soon: nothing reports that the next one lasts
-        self._open()
+        # If sessions are lost soon, it waits: nothing reports that the next one lasts.
+        time.sleep(max(min(self._servers.reopen_delay(), deadline - time.monotonic()), 0))
+        self._open(deadline)
 
     def leave(self) -> None:
         """Close the connection; `reconnect` then tries the other servers first."""
@@ -160,20 +163,25 @@ class Connection:
         self._servers.on_error(error, waited)
         return self.leave if isinstance(error, TimeoutError) or self._servers.should_leave() else None
 
-    def _leave_if_unavailable(self) -> None:
+    def _leave_if_unavailable(self, deadline: float) -> None:
         """Go to another server before an operation, if JetStream has not served for some seconds."""
         if not self._active_sids and not self.closed and self._servers.should_leave():
             self.leave()
-            self.reconnect()
+            self.reconnect(deadline)
 
-    def _open(self) -> None:
-        opened = open_any(self.options, self._servers.pool, self._servers.to_try(), self._set_socket)
+    def _open(self, deadline: float = math.inf) -> None:
+        until = min(deadline, time.monotonic() + self._servers.timeout)
+        opened = open_any(self.options, self._servers, self._set_socket, until)
         self.address, self.server_info = opened.server.address, opened.server_info
         self._servers.on_session_opened(opened.server, opened.server_info)
         self._received.begin_session(self.address, opened.unread)
+        self._due_pongs = 0
         self._active_sids.clear()  # their ids are not used again: operations may end subscriptions of the last session
         mux = frames.sub(f"{self._inbox}.*".encode(), _MUX_SID)
-        self.send(mux, time.monotonic() + self.options.connect_timeout)
+        self.send(mux, self._deadline(None))
+
+    def _deadline(self, deadline: float | None) -> float:
+        return time.monotonic() + self.options.connect_timeout if deadline is None else deadline
 
     def _set_socket(self, opened: socket.socket | None) -> None:
         self._socket = opened
@@ -196,7 +204,7 @@ class Connection:
         """
         opened = self._socket_until(deadline)
         try:
-            opened.sendall(data)
+            send_all(opened, data, deadline)
         except OSError as error:  # also a timeout: a part of a frame may be sent, so the connection is unusable
             lost = self._received.last_refusal(opened) or DisconnectedError(
                 f"{self.address}: the connection was lost while sending: {error}"
@@ -206,26 +214,33 @@ class Connection:
 
     def ping(self) -> None:
         """Send a PING, unless the socket takes no more data now. `pongs` counts the answers."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._socket_until(time.monotonic()), selectors.EVENT_WRITE)
-            if not selector.select(0):
-                return
-        self.send(frames.PING, time.monotonic() + self.options.connect_timeout)
+        if is_writable(self._socket_until(time.monotonic())):
+            self.send(frames.PING, self._deadline(None))
 
-    def subscribe(self, subject: str) -> int:
-        """Send a SUB; return its id. Raises BadSubjectError if the server would not accept it."""
-        self._leave_if_unavailable()
+    def _send_due_pongs(self) -> None:
+        """Answer PINGs, unless the socket takes no more data now: a server that does not read must not delay a call."""
+        if self._due_pongs and is_writable(self._socket_until(time.monotonic())):
+            data, self._due_pongs = frames.PONG * self._due_pongs, 0
+            self.send(data, self._deadline(None))
+
+    def subscribe(self, subject: str, deadline: float | None = None) -> int:
+        """Send a SUB; return its id. Raises BadSubjectError if the server would not accept it.
+
+        Without a deadline, `connect_timeout` limits the time, as for the next calls.
+        """
+        deadline = self._deadline(deadline)
+        self._leave_if_unavailable(deadline)
         sid = self._next_sid
         check_line(subject, (b"%d" % sid,), self.options.max_control_line)
         self._next_sid += 1
         self._active_sids.add(sid)
-        self.send(frames.sub(subject.encode(), sid), time.monotonic() + self.options.connect_timeout)
+        self.send(frames.sub(subject.encode(), sid), deadline)
         return sid
 
-    def unsubscribe(self, sid: int) -> None:
+    def unsubscribe(self, sid: int, deadline: float | None = None) -> None:
         """Send an UNSUB. Messages that were sent before may still arrive."""
         self._active_sids.discard(sid)
-        self.send(frames.unsub(sid), time.monotonic() + self.options.connect_timeout)
+        self.send(frames.unsub(sid), self._deadline(deadline))
 
     def new_inbox(self) -> str:
         """Return a new reply subject; the caller must subscribe to it."""
@@ -251,7 +266,7 @@ class Connection:
         Parameters
         ----------
         deadline
-            Monotonic time to wait until.
+            Monotonic time to wait until. What has come by then is still read, but nothing after it.
         target_bytes
             Bytes to collect before decoding. It decodes fewer if nothing comes for about two milliseconds, or 20 ms
             after the first bytes.
@@ -269,19 +284,23 @@ class Connection:
             The server reported an error.
         """
         if self._unread_tables:
-            return self._unread_tables.pop(0)
+            return self._unread_tables.popleft()
         while self._fill(deadline, target_bytes):
             try:
                 table = self._received.decode()
             except ProtocolError as error:  # the start of the next frame is unknown
                 self.close()
                 raise ProtocolError(f"{self.address}: {error}") from error
-            self._handle_controls(table)
-            if len(table):
-                return table
+            if table is not None:
+                self._handle_controls(table)
+                if len(table):
+                    return table
+            if time.monotonic() >= deadline:
+                break
         return None
 
     def _fill(self, deadline: float, target_bytes: int) -> bool:
+        self._send_due_pongs()
         opened = self._socket_until(deadline)
         try:
             return self._received.fill(opened, deadline, target_bytes)
@@ -290,18 +309,22 @@ class Connection:
             raise
 
     def _handle_controls(self, table: FrameTable) -> None:
+        info = None
         for _, frame in table.controls:
             if isinstance(frame, frames.Ping):
-                self.send(frames.PONG, time.monotonic() + self.options.connect_timeout)
+                self._due_pongs = min(self._due_pongs + 1, _MAX_DUE_PONGS)
             elif isinstance(frame, frames.Pong):
                 self.pongs += 1
             elif isinstance(frame, frames.Info):
-                self._read_info(frame)
+                info = frame  # the latest one replaces the others
             elif isinstance(frame, frames.Err):
                 error = parse_err(frame.text, str(self.address))
                 if isinstance(error, MaxControlLineError | MaxPayloadError):
                     self.close()  # the server does the same
                 raise error
+        self._send_due_pongs()
+        if info is not None:
+            self._read_info(info)
 
     def _read_info(self, frame: frames.Info) -> None:
         try:
@@ -336,10 +359,11 @@ class Connection:
         subject = request.subject(prefix)
         payload = request.payload()
         self.check_size(len(payload))
-        self._leave_if_unavailable()
-        retry = RequestRetry(request, timeout, time.monotonic())
+        began = time.monotonic()
+        self._leave_if_unavailable(began + timeout)
+        retry = RequestRetry(request, timeout, began)
         while True:
-            message = self.request_message(subject, payload, retry.left)
+            message = self.request_message(subject, payload, min(retry.left, began + timeout - time.monotonic()))
             if message is None:
                 retry.on_silence()
                 unanswered = RequestTimeoutError(f"no reply to {subject} within {timeout:g} s from {self.address}")
@@ -376,15 +400,14 @@ class Connection:
         reply = f"{self._inbox}.{self._next_token().decode()}"
         self.publish(request.subject(prefix), request.payload(), reply=reply)
 
-    def publish(self, subject: str, payload: bytes, *, reply: str = "") -> None:
+    def publish(self, subject: str, payload: bytes, *, reply: str = "", deadline: float | None = None) -> None:
         """Send one small message at once; the caller must check its size. Raises BadSubjectError."""
         check_line(subject, (reply.encode(), b"%d" % len(payload)), self.options.max_control_line)
-        deadline = time.monotonic() + self.options.connect_timeout
-        self.send(frames.pub(subject.encode(), payload, reply=reply.encode()), deadline)
+        self.send(frames.pub(subject.encode(), payload, reply=reply.encode()), self._deadline(deadline))
 
     def _await_reply(self, reply: bytes, deadline: float) -> frames.MsgFrame | None:
         """Wait for the message on a reply subject; messages of other subscriptions are kept for `read`."""
-        held, self._unread_tables = self._unread_tables, []
+        held, self._unread_tables = self._unread_tables, UnreadTables(self.close)
         try:
             while (table := self.read(deadline)) is not None:
                 ours = table.lines.sid == _MUX_SID
@@ -399,7 +422,7 @@ class Connection:
                     others = ~ours & np.isin(table.lines.sid, list(self._active_sids))  # the others have ended
                     if others.any():
                         held.append(table.select(others).copy())
-                if found is not None:
+                if found is not None or time.monotonic() >= deadline:
                     return found
             return None
         finally:

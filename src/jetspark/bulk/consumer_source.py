@@ -142,7 +142,7 @@ class ConsumerSource:
             prefix=self._prefix,
         )
         progress.consumer_created(self._info.num_pending)
-        self._sid = self._connection.subscribe(f"{self._inbox}.*")
+        self._sid = self._connection.subscribe(f"{self._inbox}.*", time.monotonic() + self._limits.timeout)
         self._subscribed = True
         # If the server limits the bytes, a pull must allow the largest message that the server accepts.
         largest = self._connection.server_info.max_payload + _MESSAGE_OVERHEAD
@@ -229,7 +229,8 @@ class ConsumerSource:
         for pull in self._pulls.due():
             request = PullRequest(self._stream, self.name, batch=pull.batch, max_bytes=pull.max_bytes, expires=_EXPIRES)
             reply = f"{self._inbox}.{self._tokens.token(pull.token).decode()}"
-            self._connection.publish(request.subject(self._prefix), request.payload(), reply=reply)
+            deadline = time.monotonic() + self._limits.timeout
+            self._connection.publish(request.subject(self._prefix), request.payload(), reply=reply, deadline=deadline)
 
     def _check_consumer(self, progress: RangeProgress, before: int, *, overdue: bool) -> int:
         """Check the consumer after silence: pending messages may have been deleted, or deliveries may be lost.

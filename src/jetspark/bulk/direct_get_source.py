@@ -78,7 +78,7 @@ class DirectGetSource:
     def open(self, progress: RangeProgress) -> None:
         """Subscribe to the replies."""
         self._start = progress.next_sequence
-        self._sid = self._connection.subscribe(f"{self._inbox}.*")
+        self._sid = self._connection.subscribe(f"{self._inbox}.*", time.monotonic() + self._target.limits.timeout)
 
     def close(self) -> None:
         """End the subscription."""
@@ -198,23 +198,24 @@ def request_many(
 
     Messages on other subjects of the subscription are dropped: late replies to earlier requests, or forged ones.
     """
-    target.connection.publish(request.subject(target.prefix), request.payload(), reply=reply)
+    deadline = time.monotonic() + target.limits.timeout
+    target.connection.publish(request.subject(target.prefix), request.payload(), reply=reply, deadline=deadline)
     ours_only = pa.scalar(reply.encode(), pa.binary())
     while True:
-        table = target.connection.read(time.monotonic() + target.limits.timeout, target_bytes=TARGET_BYTES)
-        if table is None:
-            raise RequestTimeoutError(f"{where}: no further reply within {target.limits.timeout:g} s")
-        ours = table.lines.sid == sid
-        answers = ours & np.asarray(pc.equal(table.lines.subjects(), ours_only))
-        target.connection.unmatched_replies += int(np.count_nonzero(ours & ~answers))
-        ours = answers
-        if not ours.all():
-            table = table.select(ours)
-        if not len(table):
+        table = target.connection.read(deadline, target_bytes=TARGET_BYTES)
+        if table is not None:
+            ours = table.lines.sid == sid
+            answers = ours & np.asarray(pc.equal(table.lines.subjects(), ours_only))
+            target.connection.unmatched_replies += int(np.count_nonzero(ours & ~answers))
+            table = table if answers.all() else table.select(answers)
+        if table is None or not len(table):
+            if time.monotonic() >= deadline:  # also while other messages come
+                raise RequestTimeoutError(f"{where}: no further reply within {target.limits.timeout:g} s")
             continue
         run, end = read_replies(table, target.stream, where)
         if len(run):
             yield run
+            deadline = time.monotonic() + target.limits.timeout  # after the yield: the caller's time is no silence
         if end is not None:
             yield end
             return

@@ -194,13 +194,12 @@ class ConsumerFetch(RecordBatchIterator):
             while not self._perform():
                 deadline = engine.deadline
                 table = self._connection.read(deadline or time.monotonic() + _MAX_WAIT, target_bytes=TARGET_BYTES)
-                if table is None:
-                    engine.tick(time.monotonic())
-                    continue
-                run = self._process_table(table)
+                run = None if table is None else self._process_table(table)
                 if run is not None:
                     self.received += len(run.table)
                     yield run.to_record_batch(self.schema)
+                else:
+                    engine.tick(time.monotonic())  # also while messages of others come
         finally:
             if not self._connection.closed:
                 with suppress(DisconnectedError):

@@ -6,6 +6,8 @@ import contextlib
 import socket
 import ssl
 import time
+from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -13,18 +15,58 @@ import pyarrow as pa
 
 from jetspark.bulk.open_session import set_timeout
 from jetspark.wire.errors import DisconnectedError, Error
-from jetspark.wire.frames import Err
+from jetspark.wire.frames import Err, FrameLimits
 from jetspark.wire.options import ServerAddress
 from jetspark.wire.session import parse_err
 from jetspark.wire.vector import FrameTable, decode
 
-__all__ = ["ReceiveBuffer"]
+__all__ = ["ReceiveBuffer", "UnreadTables"]
 
 _INITIAL_SIZE: Final = 1 << 20
+_MAX_LINE: Final = FrameLimits().line
 _MORE_BYTES_TIMEOUT: Final = 0.002  # seconds to wait for more bytes before decoding
 _MAX_COLLECT_TIME: Final = 0.02  # most seconds from the first bytes to decoding
 _MAX_READS_AFTER_LOSS: Final = 16
+_MAX_UNREAD: Final = 256 << 20  # bytes
+_MAX_RECEIVE: Final = 1 << 18  # bytes of one call: the time is looked at before the next one
+_MANY_CONTROLS: Final = 1000  # other frames than messages take Python work each
+_USUAL_LINE: Final = 1 << 10  # bytes in which a line usually ends
 _MAX_LOW_WATERMARK: Final = 1 << 18  # bytes; if a fast reader wakes for less, its system calls slow down the server
+
+
+class UnreadTables(deque[FrameTable]):
+    """Messages of other subscriptions that came while a request waited for its answer.
+
+    Parameters
+    ----------
+    close
+        Closes the connection.
+    """
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        super().__init__()
+        self._size = 0
+        self._close = close
+
+    def append(self, table: FrameTable) -> None:
+        """Keep a table. If there are too many, it closes the connection and raises DisconnectedError."""
+        super().append(table)
+        self._size += table.buffer.size
+        if self._size > _MAX_UNREAD:
+            self.clear()
+            self._close()
+            raise DisconnectedError(f"more than {_MAX_UNREAD} bytes of messages came before the answer to a request")
+
+    def popleft(self) -> FrameTable:
+        """Remove and return the first table."""
+        table = super().popleft()
+        self._size -= table.buffer.size
+        return table
+
+    def clear(self) -> None:
+        """Drop all tables."""
+        super().clear()
+        self._size = 0
 
 
 class ReceiveBuffer:
@@ -43,6 +85,9 @@ class ReceiveBuffer:
         """Drop all bytes."""
         self._filled = 0  # bytes in the buffer
         self._decoded = 0  # bytes at the front of the buffer that were returned already
+        self._needed = 0  # bytes of the incomplete frame that follows them; 0 if not known
+        self._scanned = 0  # bytes of it that hold no line feed
+        self._flooded = False  # whether there were very many frames that are no messages
         self._deferred_error: DisconnectedError | None = None  # raised after the bytes that came before the loss
 
     def begin_session(self, address: ServerAddress, unread: bytes) -> None:
@@ -50,6 +95,7 @@ class ReceiveBuffer:
         self._address = address
         self._bytes[: len(unread)] = np.frombuffer(unread, np.uint8)
         self._filled, self._decoded = len(unread), 0
+        self._needed = self._scanned = 0
         self._low_watermark = 1
 
     def fill(self, opened: socket.socket, deadline: float, target_bytes: int) -> bool:
@@ -57,11 +103,14 @@ class ReceiveBuffer:
 
         Raises DisconnectedError if the connection is lost and all bytes before were decoded.
         """
-        left = self._filled - self._decoded
-        self._bytes[:left] = self._bytes[self._decoded : self._filled]
-        self._filled, self._decoded = left, 0
+        if self._decoded:
+            left = self._filled - self._decoded
+            self._bytes[:left] = self._bytes[self._decoded : self._filled]
+            self._filled, self._decoded = left, 0
         if self._deferred_error is not None:
             raise self._deferred_error
+        if self._flooded:
+            target_bytes = 1
         got, latest = 0, deadline
         while got < target_bytes and not (got and time.monotonic() >= latest):
             if self._filled == len(self._bytes):
@@ -88,17 +137,34 @@ class ReceiveBuffer:
             for _ in range(_MAX_READS_AFTER_LOSS):
                 if not self.fill(opened, time.monotonic(), 1):
                     break
-                for _, frame in self.decode().controls:
+                table = self.decode()
+                for _, frame in table.controls if table is not None else ():
                     error = parse_err(frame.text, str(self._address)) if isinstance(frame, Err) else None
                     if error is not None and not error.transient:
                         return error
         return None
 
-    def decode(self) -> FrameTable:
-        """Decode all complete frames. The table is valid until the next `fill`. Raises ProtocolError."""
+    def decode(self) -> FrameTable | None:
+        """Decode all complete frames; None if there is none. The table is valid until the next `fill`.
+
+        Raises ProtocolError.
+        """
+        if not self._may_hold_frame():
+            return None
         table = decode(pa.py_buffer(self._bytes[: self._filled].data))
-        self._decoded = table.consumed
+        self._decoded, self._needed, self._scanned = table.consumed, table.needed, 0
+        self._flooded = len(table.controls) > _MANY_CONTROLS
         return table
+
+    def _may_hold_frame(self) -> bool:
+        """Whether there may be a complete frame. Looks at each byte once, however small the pieces are that come."""
+        if self._needed:
+            return self._filled >= self._needed
+        for stop in (self._scanned + _USUAL_LINE, self._filled):
+            if b"\n" in self._bytes[self._scanned : min(stop, self._filled)].tobytes():
+                return True
+        self._scanned = self._filled
+        return self._filled > _MAX_LINE
 
     def _receive_up_to(self, opened: socket.socket, deadline: float, wanted: int, *, waited: bool) -> int:
         """Receive `wanted` bytes, or fewer after a moment; wait until the deadline only for the first bytes."""
@@ -121,7 +187,7 @@ class ReceiveBuffer:
     def _receive(self, opened: socket.socket, deadline: float) -> int:
         set_timeout(opened, deadline)
         try:
-            count = opened.recv_into(self._bytes[self._filled :].data)
+            count = opened.recv_into(self._bytes[self._filled : self._filled + _MAX_RECEIVE].data)
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
             return 0
         except OSError as error:

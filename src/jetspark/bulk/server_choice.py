@@ -28,6 +28,8 @@ _FORGET_AFTER: Final = 30.0
 """Seconds after which an error says nothing about the next one."""
 _LONGEST_WAIT: Final = 2.0
 """Most seconds before a session is opened again after short ones: a call waits for it."""
+_REPORTED_TRIES: Final = 2
+"""Servers that the cluster reports, and for which there is time in one series of tries even if none answers."""
 _TOLERANCE: Final = 0.1
 """Seconds by which an operation may end before its timeout."""
 
@@ -45,6 +47,7 @@ class ServerChoice:
 
     def __init__(self, options: ConnectOptions) -> None:
         self.leaving = False
+        self._options = options
         self._enabled = options.leave_unavailable_server
         self.pool = ServerPool(options, SystemRandom())
         self._current: Server | None = None
@@ -73,6 +76,17 @@ class ServerChoice:
         self.pool.restart_rounds()
         servers = list(self.pool.servers)
         return servers if self.leaving else sorted(servers, key=lambda server: server.discovered)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for all servers together. The cluster may report many, and they do not make a call longer."""
+        return self._options.connect_timeout * (len(self._options.servers) + _REPORTED_TRIES)
+
+    def on_failure(self, server: Server) -> None:
+        """Note a server that did not accept a session: it is tried last in the next series."""
+        if server in self._pool.servers:
+            self._pool.servers.remove(server)
+            self._pool.servers.append(server)
 
     def on_session_opened(self, server: Server, info: ServerInfo) -> None:
         """Note the server of the new session: it comes last in the next series of tries."""

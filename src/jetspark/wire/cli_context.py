@@ -158,7 +158,7 @@ def _read_context_file(name: str, folder: Path) -> _ContextFile:
         raise ConfigError(
             f"there is no context {name!r}: {path} does not exist; run `nats context ls` for the names"
         ) from None
-    except (OSError, UnicodeDecodeError, RecursionError, msgspec.DecodeError) as error:
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise ConfigError(f"cannot read the context {name!r} in {path}: {error}") from error
     known = file.__struct_fields__
     set_fields = {field for field, value in given.items() if value} - _NOT_FOR_CONNECTIONS

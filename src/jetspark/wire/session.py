@@ -31,7 +31,7 @@ from jetspark.wire.errors import (
     StaleConnectionError,
     TLSError,
 )
-from jetspark.wire.frames import CRLF, PING, PONG, Control, Err, Info, MsgFrame, Parser, Ping, Pong
+from jetspark.wire.frames import CRLF, PING, PONG, Control, Err, FrameLimits, Info, MsgFrame, Parser, Ping, Pong
 from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.server_pool import Server, ServerPool
 from jetspark.wire.untrusted import decode_json
@@ -49,6 +49,8 @@ __all__ = [
     "plaintext_error",
 ]
 
+_HANDSHAKE_LIMITS: Final = FrameLimits(size=1 << 16)
+"""No message comes before the server has accepted the session, so a large one is not waited for."""
 LANGUAGE: Final = "python-jetspark"
 PROTOCOL: Final = 1  # the server may send INFO at any time
 _MAX_FRAMES: Final = 1000
@@ -154,7 +156,7 @@ def open_session(options: ConnectOptions, servers: ServerPool, server: Server) -
     AuthenticationError, TLSError, ConnectError, ProtocolError
         The server does not accept the connection; the message names its address, never credentials.
     """
-    parser = Parser()
+    parser = Parser(_HANDSHAKE_LIMITS)
     encrypted = options.tls is not None and options.tls.handshake_first
     if encrypted:
         yield StartTLS()
