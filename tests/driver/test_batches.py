@@ -104,6 +104,25 @@ async def test_a_commit_without_an_answer_is_not_repeated(world: World, batches:
         await batch.commit()
 
 
+async def test_a_message_waits_for_a_server_that_reads_nothing_until_the_timeout(
+    world: World, server: MemoryServer, batches: Batches, clock: Clock
+) -> None:
+    js = (await world.connect()).jetstream()
+    batch = js.atomic_batch(timeout=3)
+    await batch.add("orders.new", b"1")
+    server.session.transport.stop_taking()
+
+    async def fill() -> None:
+        for _ in range(10):
+            await batch.add("orders.new", b"x" * 100_000)
+
+    with pytest.raises(PublishTimeoutError, match="was not added"):
+        await fill()
+    assert clock.now == 3.0
+    server.session.transport.take_again()
+    assert (await batch.commit("orders.new", b"2")).count == len(batches.stored) < 12
+
+
 async def test_a_lost_session_fails_the_commit(
     world: World, server: MemoryServer, batches: Batches, clock: Clock
 ) -> None:

@@ -174,7 +174,7 @@ def test_waiters_are_woken_and_unmatched_acks_are_counted_in_a_run() -> None:
     notified: list[str] = []
     window.on_below_limit = lambda: notified.append("below_limit")
     window.notify_at = 40
-    inbound: Callable[[bytes], None] = Inbound(
+    inbound: Callable[[bytes], object] = Inbound(
         {b"%d" % SID: sub}, on_control=lambda frame: None, on_full=lambda sub: True, on_last_message=lambda sub: None
     ).feed
     inbound(b"".join(_frame(_token(token), _ack(token + 100)) for token in (*range(1, 31), 3, 999)))

@@ -47,6 +47,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._reading_paused = False
+        self._frames_left = False  # received control frames are left, for the next turn of the event loop
         self._closing = False  # closing: the socket is closed when the server has answered the last PING
         self._buffer = memoryview(bytearray(_READ_SIZE))
         self._bytes_waiter: asyncio.Future[None] | None = None  # set when bytes of the handshake have come
@@ -78,7 +79,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         client = self._client
         client.pings.received += 1
         try:
-            inbound.feed(data)
+            frames_left = inbound.feed(data)
         except Error as error:
             # The events keep the error. Its frames would keep the last message, which the garbage collector cannot see.
             error.__cause__ = error.__context__ = None
@@ -89,6 +90,8 @@ class SessionProtocol(asyncio.BufferedProtocol):
             failure.__cause__ = error
             self.fail(failure)
             return
+        if frames_left:
+            self._read_on_soon()
         if client.fatal_error is not None:
             self.fail(client.fatal_error)
             return
@@ -99,6 +102,21 @@ class SessionProtocol(asyncio.BufferedProtocol):
             self.flush()
         if client.paused_subscriptions:
             self.pause_reading()
+
+    def _read_on_soon(self) -> None:
+        """Let the event loop do other work before the frames that are left; receive no further bytes until then."""
+        if not self._frames_left and self._transport is not None:
+            self._frames_left = True
+            self._transport.pause_reading()
+            self._loop.call_soon(self._read_frames_left)
+
+    def _read_frames_left(self) -> None:
+        self._frames_left = False
+        if self._inbound is not None and (self._closing or not self.lost.done()):
+            self._feed(self._inbound, b"")
+        transport = self._transport
+        if transport is not None and not (self._frames_left or self._reading_paused or transport.is_closing()):
+            transport.resume_reading()
 
     def connection_lost(self, error: Exception | None) -> None:
         if error is None:
@@ -154,7 +172,8 @@ class SessionProtocol(asyncio.BufferedProtocol):
         """Read again."""
         if self._reading_paused and self._transport is not None and not self._transport.is_closing():
             self._reading_paused = False
-            self._transport.resume_reading()
+            if not self._frames_left:
+                self._transport.resume_reading()
 
     def tick(self) -> None:
         """Handle the end of a ping interval."""

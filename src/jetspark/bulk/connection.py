@@ -266,7 +266,7 @@ class Connection:
         Parameters
         ----------
         deadline
-            Monotonic time to wait until. What has come by then is still read, but nothing after it.
+            Monotonic time to wait until. Bytes that have come by then are still read, but nothing after them.
         target_bytes
             Bytes to collect before decoding. It decodes fewer if nothing comes for about two milliseconds, or 20 ms
             after the first bytes.

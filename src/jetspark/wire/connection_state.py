@@ -43,7 +43,7 @@ from jetspark.wire.events import (
     ServersDiscovered,
     SlowConsumer,
 )
-from jetspark.wire.frames import PING, PONG, Control, Err, Info, Ping, Pong
+from jetspark.wire.frames import PING, Control, Err, Info, Ping, Pong
 from jetspark.wire.inbound import Inbound
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions
@@ -377,7 +377,7 @@ class ConnectionState:
 
     def _on_control(self, frame: Control) -> None:
         if isinstance(frame, Ping):
-            self.outbound.queue_command(PONG)
+            self.outbound.queue_pong()
         elif isinstance(frame, Pong):
             self.pings.on_pong()
         elif isinstance(frame, Info):

@@ -5,7 +5,7 @@
         case Reconnected(address=address): ...
 
 A separate task (or thread) reports the events, never the read path. They wait in a queue. If a handler is too slow, the
-queue drops and counts the oldest errors; it never drops changes of state.
+queue drops and counts the oldest errors and news of servers; it never drops changes of state.
 """
 
 from __future__ import annotations
@@ -151,6 +151,8 @@ Event = (
 """Any event of a connection."""
 
 _MAX_ERRORS: Final = 1000
+_DROPPABLE: Final = (ErrorOccurred, SlowConsumer, ServersDiscovered, LameDuck)
+"""Events that a server can cause at any rate. The others come once in each session."""
 
 
 class EventQueue:
@@ -172,10 +174,10 @@ class EventQueue:
         return len(self._events)
 
     def put(self, event: Event) -> None:
-        """Append an event; drops the oldest error if too many errors wait."""
-        if isinstance(event, ErrorOccurred | SlowConsumer):
+        """Append an event; drops the oldest one that a server can repeat at any rate, if too many of them wait."""
+        if isinstance(event, _DROPPABLE):
             if self._errors >= self._max_errors:
-                oldest = next(each for each in self._events if isinstance(each, ErrorOccurred | SlowConsumer))
+                oldest = next(each for each in self._events if isinstance(each, _DROPPABLE))
                 self._events.remove(oldest)
                 self._errors -= 1
                 self.dropped += 1
@@ -185,6 +187,6 @@ class EventQueue:
     def take(self) -> Event:
         """Remove and return the oldest event. Raises IndexError when there is none."""
         event = self._events.popleft()
-        if isinstance(event, ErrorOccurred | SlowConsumer):
+        if isinstance(event, _DROPPABLE):
             self._errors -= 1
         return event

@@ -21,6 +21,8 @@ _CR: Final = 13
 _SPACE: Final = 32
 _NEVER_MATCHES: Final = b"\n"  # no line begins with it
 _MAX_CACHED_SIZES: Final = 1024
+_MAX_CONTROLS: Final = 256
+"""Other frames than messages that one call reads: each may take much more work than its bytes."""
 _MESSAGE_VERBS: Final = frozenset({b"MSG", b"HMSG"})
 
 
@@ -70,8 +72,14 @@ class Inbound(FrameBuffer):
         self._message_type = message_type
         self._sizes: dict[bytes, int] = {}
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> bool:
         """Read received bytes, cut anywhere.
+
+        Returns
+        -------
+        bool
+            Whether it has stopped after very many control frames. Then call it again, without bytes, when other work
+            is done.
 
         Raises
         ------
@@ -82,7 +90,7 @@ class Inbound(FrameBuffer):
         if tail:
             tail += data
             if not self._may_hold_frame():
-                return
+                return False
             data = bytes(tail)
             tail.clear()
         self._frame_size = self._scanned = 0
@@ -95,15 +103,17 @@ class Inbound(FrameBuffer):
                     sub.wake()
         if at < len(data):
             tail += memoryview(data)[at:]
-            self._may_hold_frame()
+            return self._may_hold_frame()
+        return False
 
     def _deliver_frames(self, data: bytes, woken: list[SubscriptionState]) -> int:
-        """Deliver the complete frames in `data`; return where the first incomplete frame begins."""
+        """Deliver the complete frames in `data`; return where the first frame begins that was not read."""
         routes, sizes, message_type = self._subscriptions, self._sizes, self._message_type
         line_limit = self._limits.line + 1  # with the carriage return
         find = data.find
         at, length = 0, len(data)
-        while (feed := find(b"\n", at)) >= 0:
+        controls_left = _MAX_CONTROLS
+        while controls_left and (feed := find(b"\n", at)) >= 0:
             if feed == at or data[feed - 1] != _CR or feed - at > line_limit:
                 raise ProtocolError(_line_error(data[at:feed], self._limits.line))
             words = data[at : feed - 1].split(b" ")
@@ -126,6 +136,7 @@ class Inbound(FrameBuffer):
             else:
                 self._on_control(parse_control(data[at : feed - 1]))
                 at = feed + 1
+                controls_left -= 1
                 continue
             begin = feed + 1
             end = begin + size

@@ -19,6 +19,7 @@ from jetspark.wire.errors import (
     Error,
     OutboundBufferLimitError,
 )
+from jetspark.wire.frames import PONG
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.line_limits import MAX_CONTROL_LINE, MAX_QUOTED, SHORT_LINE, line_too_long, message_too_large
 from jetspark.wire.subjects import check_filter_subject, check_publish_subject, check_reply_subject
@@ -31,6 +32,7 @@ Payload = bytes | bytearray | memoryview
 _MAX_CACHED_SUBJECTS: Final = 1024
 _MAX_CACHED_SUFFIXES: Final = 64
 _MAX_CACHED_PAYLOAD: Final = 8
+_MAX_PONGS: Final = 16
 _SESSION_COMMANDS: Final = (b"SUB ", b"UNSUB ", b"PING\r\n", b"PONG\r\n")
 
 
@@ -62,6 +64,7 @@ class Outbound:
     __slots__ = (
         "_ack_suffixes",
         "_commands",
+        "_pongs",
         "_subjects",
         "api_prefixes",
         "chunks",
@@ -87,6 +90,7 @@ class Outbound:
         self.taken_publishes = 0
         self.api_prefixes: tuple[bytes, ...] = ()
         self._commands = 0  # number of chunks that are not publishes
+        self._pongs = 0  # number of PONGs among them
         self._subjects: dict[str, bytes] = {}
         self._ack_suffixes: dict[bytes, bytes] = {}
 
@@ -254,6 +258,12 @@ class Outbound:
             self.size -= size
         return errors
 
+    def queue_pong(self) -> None:
+        """Answer a PING. If the server reads nothing, a few answers wait and the others are left out."""
+        if self._pongs < _MAX_PONGS:
+            self._pongs += 1
+            self.queue_command(PONG)
+
     def begin_session(self, restored: bytes) -> None:
         """Begin a session; the commands in `restored` go before everything that waits."""
         self.online = True
@@ -273,13 +283,13 @@ class Outbound:
         data = b"".join(self.chunks)
         self.taken_publishes = self.publish_count
         self.chunks.clear()
-        self.size = self._commands = 0
+        self.size = self._commands = self._pongs = 0
         return data
 
     def end_session(self) -> None:
         """Handle the end of the session: drop its commands, keep the publishes."""
         self.online = False
-        self._commands = 0
+        self._commands = self._pongs = 0
         self.chunks = [chunk for chunk in self.chunks if not chunk.startswith(_SESSION_COMMANDS)]
         self.size = sum(map(len, self.chunks))
 

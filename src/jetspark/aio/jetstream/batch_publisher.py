@@ -110,7 +110,8 @@ class BatchPublisher(HasCore[AtomicBatch]):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
         **fields: Unpack[PublishFields],
     ) -> None:
-        """Add a message. The first call waits until the stream has opened the batch; later calls do not wait.
+        """Add a message. The first call waits until the stream has opened the batch; later calls wait only while the
+        server accepts no data.
 
         Parameters
         ----------
@@ -147,7 +148,7 @@ class BatchPublisher(HasCore[AtomicBatch]):
                 state.check_reply(answer)
                 return
             if self._connection.write_buffer_full:
-                await self._connection.wait_writable()
+                await self._wait_writable(timeout)
             self._connection.send_frame(self._connection.client.outbound.encode(subject, payload, "", together))
             state.sent(subject)
 
@@ -199,6 +200,18 @@ class BatchPublisher(HasCore[AtomicBatch]):
         if last is not None:
             with contextlib.suppress(Error):  # the server drops the batch by itself, a little later
                 self._connection.queue_publish(last[0], b"", "", last[1])
+
+    async def _wait_writable(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
+        seconds = self._timeout if timeout is None else timeout
+        try:
+            async with asyncio.timeout(seconds):
+                await self._connection.wait_writable()
+        except TimeoutError as error:
+            if isinstance(error, Error):
+                raise
+            raise PublishTimeoutError(
+                f"the server has read too little within {seconds:g} s, so the message was not added; add it again"
+            ) from None
 
     async def _publish_request(
         self,

@@ -77,7 +77,8 @@ class BatchPublisher(BatchAddMixin, LoopProxy):
         timeout: float | None = None,
         **fields: Unpack[PublishFields],
     ) -> None:
-        """Add a message. The first call waits until the stream has opened the batch; later calls do not wait.
+        """Add a message. The first call waits until the stream has opened the batch; later calls wait only while the
+        server accepts no data.
 
         Parameters
         ----------
