@@ -170,8 +170,8 @@ class Connection:
             self.reconnect(deadline)
 
     def _open(self, deadline: float = math.inf) -> None:
-        until = min(deadline, time.monotonic() + self._servers.timeout)
-        opened = open_any(self.options, self._servers, self._set_socket, until)
+        deadline = min(deadline, time.monotonic() + self._servers.timeout)
+        opened = open_any(self.options, self._servers, self._set_socket, deadline)
         self.address, self.server_info = opened.server.address, opened.server_info
         self._servers.on_session_opened(opened.server, opened.server_info)
         self._received.begin_session(self.address, opened.unread)
@@ -185,8 +185,6 @@ class Connection:
 
     def _set_socket(self, opened: socket.socket | None) -> None:
         self._socket = opened
-
-    # -- sending -------------------------------------------------------------------------------------------------
 
     def _socket_until(self, deadline: float) -> socket.socket:
         if self._socket is None or self._pid != os.getpid():
@@ -301,9 +299,8 @@ class Connection:
 
     def _fill(self, deadline: float, target_bytes: int) -> bool:
         self._send_due_pongs()
-        opened = self._socket_until(deadline)
         try:
-            return self._received.fill(opened, deadline, target_bytes)
+            return self._received.fill(self._socket_until(deadline), deadline, target_bytes)
         except DisconnectedError:
             self.close()
             raise

@@ -29,6 +29,7 @@ _MAX_COLLECT_TIME: Final = 0.02  # most seconds from the first bytes to decoding
 _MAX_READS_AFTER_LOSS: Final = 16
 _MAX_UNREAD: Final = 256 << 20  # bytes
 _MAX_RECEIVE: Final = 1 << 18  # bytes of one call: the time is looked at before the next one
+_MAX_RECEIVE_FLOODED: Final = 1 << 15
 _MANY_CONTROLS: Final = 1000  # other frames than messages take Python work each
 _USUAL_LINE: Final = 1 << 10  # bytes in which a line usually ends
 _MAX_LOW_WATERMARK: Final = 1 << 18  # bytes; if a fast reader wakes for less, its system calls slow down the server
@@ -187,7 +188,8 @@ class ReceiveBuffer:
     def _receive(self, opened: socket.socket, deadline: float) -> int:
         set_timeout(opened, deadline)
         try:
-            count = opened.recv_into(self._bytes[self._filled : self._filled + _MAX_RECEIVE].data)
+            most = _MAX_RECEIVE_FLOODED if self._flooded else _MAX_RECEIVE
+            count = opened.recv_into(self._bytes[self._filled : self._filled + most].data)
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
             return 0
         except OSError as error:
