@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 from tests.connection.certificates import Certificates
+from tests.flood_server import FLOODS, LIMIT, ends_in_time, serving
 from tests.spark.support import Nats, running
 
 from jetspark.bulk import Connection
-from jetspark.errors import ConnectError
+from jetspark.errors import ConnectError, Error
 from jetspark.jetstream.api import AccountInfoRequest
 from jetspark.server import NatsServer
 from jetspark.spark import connections
-from jetspark.spark.connections import borrow_connection, close_idle
+from jetspark.spark.connections import borrow_connection, call_with_connection, close_idle
 from jetspark.wire.options import ConnectOptions
 
 
@@ -33,6 +34,29 @@ def test_a_connection_is_reused_by_the_next_user(nats: Nats) -> None:
         second.request(AccountInfoRequest())
     close_idle()
     assert first.closed
+
+
+def test_an_idle_connection_that_is_flooded_delays_no_task() -> None:
+    with serving(FLOODS["messages for nobody"]) as server:
+        wanted = ConnectOptions(servers=(server.url,), connect_timeout=LIMIT)
+        with borrow_connection(wanted) as first:
+            pass
+        server.flooding.set()
+        with ends_in_time(), contextlib.suppress(ConnectError), borrow_connection(wanted) as second:
+            second.close()
+        assert first.closed
+
+
+def test_planning_ends_at_the_retry_timeout_while_the_server_sends() -> None:
+    with serving(FLOODS["PING"]) as server:
+        wanted = ConnectOptions(servers=(server.url,), connect_timeout=LIMIT)
+
+        def ask(connection: Connection) -> object:
+            server.flooding.set()
+            return connection.request(AccountInfoRequest(), timeout=LIMIT)
+
+        with ends_in_time(), pytest.raises(Error):
+            call_with_connection(wanted, ask, retry_timeout=LIMIT)
 
 
 def test_a_missing_certificate_of_the_authority_names_the_option_of_spark(tmp_path: Path) -> None:
