@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from jetspark.errors import ProtocolError
-from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.events import EventQueue, LameDuck
-from jetspark.wire.frames import Info, Ok
+from jetspark.wire.frames import Control
+from jetspark.wire.inbound import Inbound
 from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.outbound import Outbound
+from jetspark.wire.server_pool import ServerPool
 from jetspark.wire.session import open_session
 
 
-def test_a_handshake_has_few_lines() -> None:
-    conversation = open_session(ConnectOptions(), ServerAddress("h"))
+def test_a_handshake_has_few_frames() -> None:
+    pool = ServerPool(ConnectOptions(), random.Random(1))
+    conversation = open_session(ConnectOptions(), pool, pool.servers[0])
     next(conversation)
-    conversation.send(Info(b'{"headers":true}'))
+    conversation.send(b'INFO {"headers":true}\r\n')
     next(conversation)
-    for _ in range(99):
-        conversation.send(Ok())
-    with pytest.raises(ProtocolError, match="100 lines and has not accepted"):
-        conversation.send(Ok())
+    with pytest.raises(ProtocolError, match="1000 frames came after CONNECT"):
+        conversation.send(b"+OK\r\n" * 1001)
 
 
 def test_news_of_servers_that_nobody_takes_are_dropped() -> None:
@@ -42,11 +44,10 @@ def test_few_pongs_wait_and_more_follow_when_they_were_sent() -> None:
 
 
 def test_one_call_of_the_reader_reads_few_control_frames() -> None:
-    client = ConnectionState(ConnectOptions(), lambda event: None)
-    reader = client.begin_handshake()
-    assert client.handshake_frames is not None
+    found: list[Control] = []
+    reader = Inbound({}, on_control=found.append, on_full=lambda sub: True, on_last_message=lambda sub: None)
     assert reader.feed(b"+OK\r\n" * 600)
-    assert len(client.handshake_frames) == 256
+    assert len(found) == 256
     assert reader.feed(b"")
     assert not reader.feed(b"")
-    assert len(client.handshake_frames) == 600
+    assert len(found) == 600

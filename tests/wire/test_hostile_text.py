@@ -41,6 +41,7 @@ from jetspark.wire.cli_context import load_context
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.frames import Info, Parser
 from jetspark.wire.headers import parse_header_block, parse_status
+from jetspark.wire.inbound import Inbound
 from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address, resolve_secret
 from jetspark.wire.server_pool import Server, ServerPool
 from jetspark.wire.session import parse_err, parse_info
@@ -87,15 +88,24 @@ def _discover(text: str) -> object:
     return pool.update_discovered([f"b{at}{name}:1" for at, name in enumerate(names)], present)
 
 
-def _read_loop(text: str) -> object:
+def _reader() -> Inbound:
     client = ConnectionState(ConnectOptions(), lambda event: None)
-    reader = client.begin_handshake()
-    return reader.feed(text.encode())
+    client.server = client.servers.servers[0]
+    return Inbound(
+        {}, on_control=client._on_control, on_full=client.on_subscription_full, on_last_message=client._on_last_message
+    )
+
+
+def _read_loop(text: str) -> object:
+    reader = _reader()
+    more = reader.feed(text.encode())
+    while more:
+        more = reader.feed(b"")
+    return None
 
 
 def _bytewise(text: str) -> object:
-    client = ConnectionState(ConnectOptions(), lambda event: None)
-    reader = client.begin_handshake()
+    reader = _reader()
     for byte in text.encode():
         reader.feed(bytes([byte]))
     return None

@@ -84,9 +84,9 @@ class ServerChoice:
 
     def on_failure(self, server: Server) -> None:
         """Note a server that did not accept a session: it is tried last in the next series."""
-        if server in self._pool.servers:
-            self._pool.servers.remove(server)
-            self._pool.servers.append(server)
+        if server in self.pool.servers:
+            self.pool.servers.remove(server)
+            self.pool.servers.append(server)
 
     def on_session_opened(self, server: Server, info: ServerInfo) -> None:
         """Note the server of the new session: it comes last in the next series of tries."""
