@@ -2,7 +2,9 @@
 
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -181,3 +183,76 @@ def test_readers_with_their_own_connection_leave_nothing_open(server: NatsServer
     assert info(streams, stream).ack_floor.stream_sequence == 10
     # The consumer of the scan: its deletion was the last request of the connection.
     assert until(lambda: streams.consumers(stream) == ["c"])
+
+
+def test_messages_that_were_not_returned_come_at_once_to_the_next_fetch(
+    connection: Connection, streams: Streams
+) -> None:
+    stream = streams.filled(40, size=300_000)
+    made(streams, stream)
+    fetched = bulk.fetch(connection, stream, "c", max_messages=40, timeout=60)
+    got = len(next(fetched))
+    assert got < 40
+    assert until(lambda: info(streams, stream).delivered.stream_sequence == 40)
+    fetched.close()
+    with bulk.fetch(connection, stream, "c", max_messages=40 - got, timeout=10) as rest:
+        assert numbers(list(rest)) == list(range(got + 1, 41))
+
+
+def test_a_fetch_without_references_ends_its_pull(connection: Connection, streams: Streams) -> None:
+    stream = streams.filled(1)
+    made(streams, stream)
+    for _ in bulk.fetch(connection, stream, "c", max_messages=10, timeout=60):
+        assert info(streams, stream).num_waiting == 1
+        break
+    assert until(lambda: info(streams, stream).num_waiting == 0)
+
+
+def test_a_read_that_is_interrupted_gives_all_of_its_messages_back(
+    connection: Connection, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = streams.filled(5)
+    made(streams, stream)
+    fetched = bulk.fetch(connection, stream, "c", max_messages=10, timeout=60)
+    read = connection.read
+
+    def interrupted_later(*arguments: Any, **options: Any) -> Any:
+        if fetched.received < 5:
+            return read(*arguments, **options)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(connection, "read", interrupted_later)
+    with pytest.raises(KeyboardInterrupt):
+        fetched.read_all()
+    assert fetched.received == 0
+    with bulk.fetch(connection, stream, "c", max_messages=5, timeout=10) as rest:
+        assert numbers(list(rest)) == [1, 2, 3, 4, 5]
+
+
+def test_a_connection_without_references_is_closed_with_a_warning(server: NatsServer) -> None:
+    before = connections(server)
+    opened = bulk.connect(server.url)
+    with pytest.warns(ResourceWarning, match=r"unclosed <Connection to nats://127"):
+        del opened
+    assert until(lambda: connections(server) <= before)
+
+
+@pytest.mark.parametrize("how", ["break", "error", "drop", "close"])
+def test_a_reader_that_is_left_half_way_leaves_no_consumer(server: NatsServer, streams: Streams, how: str) -> None:
+    stream = streams.filled(200, size=100_000)
+    reader = ScanReader(ConnectOptions(servers=(server.url,)), lambda own: bulk.scan(own, stream, max_batch_rows=5))
+    before = connections(server)
+    assert len(next(reader)) == 5
+    assert len(streams.consumers(stream)) == 1
+    if how == "break":
+        for _ in reader:
+            break
+    elif how == "error":
+        with suppress(ZeroDivisionError):
+            for _ in reader:
+                raise ZeroDivisionError
+    if how == "close":
+        reader.close()
+    del reader
+    assert until(lambda: not streams.consumers(stream) and connections(server) <= before)

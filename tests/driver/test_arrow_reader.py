@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from jetspark import bulk
-from jetspark.aio.jetstream.arrow import FetchReader, ScanReader
+from jetspark.aio.jetstream.arrow import ScanReader
 from jetspark.errors import ConnectionClosedError, DisconnectedError
 
 SCHEMA: Final = pa.schema([("sequence", pa.int64())])
@@ -33,6 +33,7 @@ class Blocking:
     def __init__(self, *results: pa.RecordBatch | Exception, permits: int = 100) -> None:
         self.schema = SCHEMA
         self.calls: list[str] = []
+        self.opened = False
         self.permits = threading.Semaphore(permits)
         self.entered = threading.Semaphore(0)
         self._results = list(results)
@@ -152,22 +153,5 @@ def test_a_close_interrupts_a_read_and_refuses_later_ones() -> None:
             await waiting
         with pytest.raises(ConnectionClosedError, match="were closed"):
             await anext(reader)
-
-    run(test())
-
-
-def test_an_acknowledgement_waits_for_the_read_before_it() -> None:
-    async def test() -> None:
-        blocking = Blocking(batch(1), permits=0)
-        reader = FetchReader(cast("bulk.FetchReader", blocking))
-        waiting = asyncio.ensure_future(anext(reader))
-        await entered(blocking)
-        acknowledging = asyncio.ensure_future(reader.ack())
-        await asyncio.sleep(0)
-        assert blocking.calls == []
-        blocking.permits.release()
-        assert (await waiting).num_rows == 1
-        await acknowledging
-        assert blocking.calls == ["ack"]
 
     run(test())

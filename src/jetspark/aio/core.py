@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import weakref
 from asyncio import get_running_loop
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from jetspark.aio._interfaces import Drainable, PendingPublishes
 from jetspark.aio.connection_tasks import ConnectionTasks
 from jetspark.aio.futures import expire_request, settle_better_request, settle_ping, settle_request
 from jetspark.aio.message import Msg
+from jetspark.aio.reader_threads import ReaderThreads
 from jetspark.aio.requests import request_with_own_inbox
 from jetspark.aio.server_check import ServerCheck
 from jetspark.aio.supervisor import Supervisor
@@ -61,6 +62,10 @@ class ConnectionCore:
         The queue of outgoing frames.
     tasks
         The tasks that end with the connection, and those that report errors to the program.
+    reader_threads
+        The threads of its readers of record batches.
+    call_from_thread
+        Runs a coroutine for a thread and waits for its result; None in the asyncio front.
     server_check
         Leaves a server whose JetStream does not serve.
     """
@@ -77,6 +82,8 @@ class ConnectionCore:
         self._flush_scheduled = False
         self._next_tick_frames: list[bytes] = []
         self.tasks = ConnectionTasks()
+        self.reader_threads = ReaderThreads()
+        self.call_from_thread: Callable[[Coroutine[Any, Any, Any]], Any] | None = None
         self._drainables: weakref.WeakSet[Drainable] = weakref.WeakSet()
         self._publishes: weakref.WeakSet[PendingPublishes] = weakref.WeakSet()
         self.server_check = ServerCheck(self)
@@ -394,6 +401,7 @@ class ConnectionCore:
             self._supervisor.session.force_flush()
         self.client.close()
         self._supervisor.shutdown()
+        self.reader_threads.close()
         self.tasks.begin_close()
         closed = False
         try:

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from jetspark.wire.errors import DisconnectedError, Error, RequestTimeoutError
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import SubscriptionState
 
-__all__ = ["expire_request", "settle_better_request", "settle_ended", "settle_ping", "settle_request"]
+__all__ = [
+    "expire_request",
+    "retrieve_error",
+    "set_done",
+    "settle_better_request",
+    "settle_ended",
+    "settle_ping",
+    "settle_request",
+]
 
 
 def settle_ping(answered: asyncio.Future[None], error: Error | None) -> None:
@@ -52,3 +61,14 @@ def settle_ended(sub: SubscriptionState, answered: asyncio.Future[Message]) -> N
 def expire_request(answered: asyncio.Future[Message], subject: str, timeout: float) -> None:
     if not answered.done():
         answered.set_exception(RequestTimeoutError(f"no answer on {subject!r} within {timeout:g} s"))
+
+
+def set_done(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def retrieve_error(call: asyncio.Future[Any]) -> None:
+    """Retrieve the error of a call, because the caller that would get it may be gone."""
+    if not call.cancelled():
+        call.exception()

@@ -12,6 +12,7 @@ import os
 import secrets
 import socket
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, Self, TypeVar, Unpack
@@ -50,6 +51,7 @@ R = TypeVar("R")
 _MUX_SID: Final = 1
 _MAX_OTHER_WORDS: Final = 72  # bytes of a publish's line besides its subject and its inbox: blanks, token, sizes
 _MAX_DUE_PONGS: Final = 16  # a server that reads nothing gets no more
+_LINGER_READ_SIZE: Final = 1 << 20
 
 
 def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes: Unpack[ConnectFields]) -> Connection:
@@ -78,6 +80,8 @@ def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes
 class Connection:
     """A connection, opened by `connect`. A context manager; for use by one thread in one process."""
 
+    _socket: socket.socket | None = None
+
     def __init__(self, options: ConnectOptions) -> None:
         self.options = options
         """Options of the connection."""
@@ -89,7 +93,7 @@ class Connection:
         self._active_sids: set[int] = set()  # ids of the subscriptions that were not ended
         self._next_token = new_tokens()
         self._inbox = f"{options.inbox_prefix}.{secrets.token_hex(11)}"
-        self._socket: socket.socket | None = None
+        self._sending = False
         self._servers = ServerChoice(options)
         self.address = options.addresses()[0]
         """The present server; before the first session one of those to try."""
@@ -121,21 +125,38 @@ class Connection:
         """Whether the connection is unusable: closed, lost, or opened by another process (before a fork)."""
         return self._socket is None or self._pid != os.getpid()
 
-    def close(self) -> None:
-        """Close the socket. May be repeated."""
+    def __del__(self) -> None:
+        if not self.closed:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
+            self.close()
+
+    def close(self, linger: float = 0.0) -> None:
+        """Close the socket. May be repeated.
+
+        Parameters
+        ----------
+        linger
+            Most seconds to wait until the server has read all that was sent. A socket that is closed while data comes
+            in is reset, and then the server may not read the last requests.
+        """
         opened, self._socket = self._socket, None
         self._unread_tables.clear()
         self._received.clear()
         if opened is not None:
-            opened.close()
+            with opened:
+                if linger:
+                    _wait_read_by_server(opened, time.monotonic() + linger)
 
     def interrupt(self) -> None:
-        """Make the thread that uses the connection fail at once. The only call for another thread."""
+        """Make the thread that uses the connection fail at once. The only call for another thread.
+
+        Nothing can be read any more. Small requests can still be sent, for instance to delete a consumer.
+        """
         self.interrupted = True
         opened = self._socket
         if opened is not None:
             with contextlib.suppress(OSError):
-                opened.shutdown(socket.SHUT_RDWR)
+                opened.shutdown(socket.SHUT_RDWR if self._sending else socket.SHUT_RD)
 
     def reconnect(self, deadline: float = math.inf) -> None:
         """Open the connection again, to any of the servers, also those that the cluster reports; lose subscriptions."""
@@ -186,6 +207,12 @@ class Connection:
     def _set_socket(self, opened: socket.socket | None) -> None:
         self._socket = opened
 
+    def fileno(self) -> int:
+        """Return the file descriptor of the socket, to wait until it is readable after `read` returned None."""
+        return self._socket_until(time.monotonic()).fileno()
+
+    # -- sending -------------------------------------------------------------------------------------------------
+
     def _socket_until(self, deadline: float) -> socket.socket:
         if self._socket is None or self._pid != os.getpid():
             raise ConnectionClosedError(f"the connection to {self.address} is closed; open another one")
@@ -202,6 +229,7 @@ class Connection:
         """
         opened = self._socket_until(deadline)
         try:
+            self._sending = True
             send_all(opened, data, deadline)
         except OSError as error:  # also a timeout: a part of a frame may be sent, so the connection is unusable
             lost = self._received.last_refusal(opened) or DisconnectedError(
@@ -209,6 +237,8 @@ class Connection:
             )
             self.close()
             raise lost from error
+        finally:
+            self._sending = False
 
     def ping(self) -> None:
         """Send a PING, unless the socket takes no more data now. `pongs` counts the answers."""
@@ -299,10 +329,14 @@ class Connection:
 
     def _fill(self, deadline: float, target_bytes: int) -> bool:
         self._send_due_pongs()
+        opened = self._socket_until(deadline)
+        if self.interrupted:
+            raise DisconnectedError(f"{self.address}: interrupted")
         try:
-            return self._received.fill(self._socket_until(deadline), deadline, target_bytes)
+            return self._received.fill(opened, deadline, target_bytes)
         except DisconnectedError:
-            self.close()
+            if not self.interrupted:
+                self.close()
             raise
 
     def _handle_controls(self, table: FrameTable) -> None:
@@ -424,3 +458,13 @@ class Connection:
             return None
         finally:
             self._unread_tables = held
+
+
+def _wait_read_by_server(opened: socket.socket, deadline: float) -> None:
+    """Tell the server that nothing more comes, and drop what it sends until it has closed the connection, too."""
+    with contextlib.suppress(OSError):
+        opened.shutdown(socket.SHUT_WR)
+        while (left := deadline - time.monotonic()) > 0:
+            opened.settimeout(left)
+            if not opened.recv(_LINGER_READ_SIZE):
+                return

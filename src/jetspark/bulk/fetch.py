@@ -5,37 +5,25 @@ The pull uses the same engine as the APIs for single messages (`jetspark.engine.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Generator, Sequence
-from contextlib import suppress
-from typing import Final, Unpack
+from collections.abc import Sequence
+from typing import Unpack
 
-import numpy as np
 import pyarrow as pa
 
-from jetspark.bulk.columns import has_ack_subject, parse_ack_subjects, scan_schema
+from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
-from jetspark.bulk.consumer_source import TARGET_BYTES, ConsumerMessages
+from jetspark.bulk.pull_reading import LeftMessages, PullReading, Wait, send_acks
 from jetspark.bulk.record_batch_iterator import RecordBatchIterator
-from jetspark.engine.pull import End, PriorityFields, PullEngine, SendPull, fetch_options
+from jetspark.engine.pull import PriorityFields, PullOptions, fetch_options
 from jetspark.jetstream import AckPolicy
 from jetspark.jetstream.ack import ACK
 from jetspark.jetstream.api import ConsumerInfoRequest
-from jetspark.jetstream.errors import DisconnectedError, NoRespondersError, RequestTimeoutError
+from jetspark.jetstream.errors import NoRespondersError, RequestTimeoutError
 from jetspark.jetstream.errors.hints import CONSUMER_GONE
-from jetspark.jetstream.header_names import PIN_ID
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.wire.argument_types import checks_arguments
-from jetspark.wire.headers import parse_header_block, parse_status
-from jetspark.wire.reply_tokens import NumberedTokens
-from jetspark.wire.vector import FrameTable
-from jetspark.wire.vector.byte_spans import buffer_bytes, gather_spans
-from jetspark.wire.vector.encoder import encode_publishes
-from jetspark.wire.vector.reply_subjects import check_reply_subjects
 
 __all__ = ["ConsumerFetch", "fetch"]
-
-_MAX_WAIT: Final = 3600.0
 
 
 @checks_arguments()
@@ -52,6 +40,7 @@ def fetch(
     columns: Sequence[str] | None = None,
     request_timeout: float = 5.0,
     prefix: str = API_PREFIX,
+    left_messages: LeftMessages | None = None,
     **priority: Unpack[PriorityFields],
 ) -> ConsumerFetch:
     """Fetch messages from a pull consumer as Arrow record batches (ADR-37, FET-01 to FET-09).
@@ -76,6 +65,9 @@ def fetch(
         Seconds for a request to the server.
     prefix
         Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
+    left_messages
+        Keeps the messages that were received when the fetch ends early, but not returned, for the next fetch. None
+        returns them to the server, which delivers them again at once.
     group, min_pending, min_ack_pending, priority
         Priority group, and the priority within it; see `jetspark.engine.pull.Priority`.
 
@@ -99,17 +91,17 @@ def fetch(
         idle_heartbeat=idle_heartbeat,
         **priority,
     )
-    engine = PullEngine(stream, consumer, options)
-    return ConsumerFetch(connection, stream, consumer, engine, scan_schema(columns), request_timeout, prefix)
+    options.template(stream, consumer)  # raises if the server would refuse the pull
+    schema = scan_schema(columns)
+    reading = PullReading(connection, stream, consumer, options, schema, prefix, left_messages)
+    return ConsumerFetch(connection, stream, consumer, reading, schema, request_timeout, prefix)
 
 
 class ConsumerFetch(RecordBatchIterator):
     """Iterator of record batches; see `fetch`. Messages that are not acknowledged come again after `ack_wait`.
 
-    Attributes
-    ----------
-    received
-        Messages returned so far.
+    Its close, or the end of the last reference to it, ends the pull; messages that were received and not returned go
+    to the next fetch.
     """
 
     def __init__(
@@ -117,24 +109,61 @@ class ConsumerFetch(RecordBatchIterator):
         connection: Connection,
         stream: str,
         consumer: str,
-        engine: PullEngine,
+        reading: PullReading,
         schema: pa.Schema,
         request_timeout: float,
         prefix: str,
     ) -> None:
         self._schema = schema
-        self.received = 0
         self._connection = connection
         self._stream, self._consumer = stream, consumer
-        self._engine = engine
+        self._reading = reading
         self._request_timeout = request_timeout
         self._prefix = prefix
-        self._inbox = connection.new_inbox()
-        self._tokens = NumberedTokens()
-        self._sid = 0
-        self._unacked_subjects: list[pa.BinaryArray] = []
         self._cached_ack_policy: AckPolicy | None = None
-        self._batches = self._run()
+        self._batches = reading.run()
+
+    @property
+    def received(self) -> int:
+        """Messages returned so far."""
+        return self._reading.received
+
+    @property
+    def remaining(self) -> PullOptions | None:
+        """Options of a pull for the messages that were not returned; None if it has all."""
+        return self._reading.remaining
+
+    def read_all(self) -> pa.Table:
+        """Return the remaining batches as a table. If it fails, all of its messages go to the next fetch."""
+        hold, self._reading.hold = self._reading.hold, True
+        try:
+            table = super().read_all()
+            self._reading.confirm()
+        finally:
+            self._reading.hold = hold
+        return table
+
+    def read_available(self) -> pa.RecordBatch | Wait | None:
+        """Return the next batch, or what to wait for; None at the end. It counts as returned after `confirm`."""
+        self._reading.hold, self._reading.blocking = True, False
+        try:
+            return next(self._batches, None)
+        finally:
+            self._reading.blocking = True
+
+    def confirm(self) -> None:
+        """Note that the caller has got the batches of `read_available`."""
+        self._reading.confirm()
+
+    def close(self) -> None:
+        """End the iteration and give back messages that the caller did not get. May be repeated."""
+        super().close()
+        self._reading.give_back()
+
+    def release(self) -> None:
+        """As `close`, but the next read pulls for the rest."""
+        self.close()
+        self._batches = self._reading.run()
 
     def ack(self) -> None:
         """Acknowledge all returned messages that are not acknowledged yet, and wait until the server has confirmed.
@@ -148,16 +177,16 @@ class ConsumerFetch(RecordBatchIterator):
         ConsumerNotFoundError, NoRespondersError
             The consumer does not exist any more.
         """
-        if not self._unacked_subjects:
+        if not self._reading.unacked:
             return
-        subjects = pa.concat_arrays(self._unacked_subjects)
+        subjects = pa.concat_arrays(self._reading.unacked)
         policy = self._ack_policy()
         if policy is not AckPolicy.NONE:
             if policy is AckPolicy.EXPLICIT and len(subjects) > 1:
-                self._send_acks(subjects[:-1])
+                send_acks(self._connection, subjects[:-1], ACK, self._request_timeout)
             # The server processes acknowledgements in order, so the answer to the last one is valid for all.
             self._ack_last(subjects[-1].as_py().decode(), len(subjects))
-        self._unacked_subjects.clear()
+        self._reading.unacked.clear()
 
     def _ack_policy(self) -> AckPolicy:
         if self._cached_ack_policy is None:
@@ -178,81 +207,3 @@ class ConsumerFetch(RecordBatchIterator):
             raise NoRespondersError(
                 f"{where}: nobody takes the acknowledgement of {count} messages (503): {CONSUMER_GONE}"
             )
-
-    def _send_acks(self, subjects: pa.BinaryArray) -> None:
-        count = len(subjects)
-        frames = encode_publishes(subjects, pa.repeat(pa.scalar(b""), count), pa.repeat(pa.scalar(ACK), count))
-        self._connection.send(buffer_bytes(frames.buffers()[2]), time.monotonic() + self._request_timeout)
-
-    # -- the pull ------------------------------------------------------------------------------------------------
-
-    def _run(self) -> Generator[pa.RecordBatch]:
-        engine = self._engine
-        self._sid = self._connection.subscribe(f"{self._inbox}.*")
-        try:
-            engine.start(time.monotonic())
-            while not self._perform():
-                deadline = engine.deadline
-                table = self._connection.read(deadline or time.monotonic() + _MAX_WAIT, target_bytes=TARGET_BYTES)
-                run = None if table is None else self._process_table(table)
-                if run is not None:
-                    self.received += len(run.table)
-                    yield run.to_record_batch(self.schema)
-                else:
-                    engine.tick(time.monotonic())  # also while messages of others come
-        finally:
-            if not self._connection.closed:
-                with suppress(DisconnectedError):
-                    self._connection.unsubscribe(self._sid)
-
-    def _perform(self) -> bool:
-        """Perform the engine's actions; return whether it has ended."""
-        for action in self._engine.poll_actions():
-            if isinstance(action, SendPull):
-                self._connection.publish(
-                    action.request.subject(self._prefix),
-                    action.request.payload(),
-                    reply=f"{self._inbox}.{self._tokens.token(action.token).decode()}",
-                )
-            elif isinstance(action, End):
-                if action.error is not None:
-                    self._connection.note_error(action.error)
-                    raise action.error
-                if self._engine.pull_left_open:  # the server has not even ended the pull
-                    self._connection.note_error(RequestTimeoutError("no status"), self._engine.options.timeout or 0.0)
-                return True
-        return False
-
-    def _process_table(self, table: FrameTable) -> ConsumerMessages | None:
-        """Pass the received messages to the engine: first the data, then the statuses; return the data."""
-        lines, now = table.lines, time.monotonic()
-        ours = lines.sid == self._sid
-        data = ours & has_ack_subject(lines)  # other messages are statuses, or no consumer delivered them
-        run = None
-        if data.any():
-            chosen = table if data.all() else table.select(data)
-            run = ConsumerMessages(chosen, parse_ack_subjects(chosen.lines), self._stream)
-            self._deliver(chosen, now)
-        for row in np.flatnonzero(ours & ~data):
-            message = table.message(int(row))
-            status = parse_status(message.header)
-            token = self._tokens.number(message.subject.rpartition(b".")[2])
-            self._connection.unmatched_replies += token is None
-            if status is not None and token is not None and not message.payload:
-                self._engine.status(now, token, status.code, status.description)
-        return run
-
-    def _deliver(self, table: FrameTable, now: float) -> None:
-        lines = table.lines
-        ack_subjects = gather_spans(lines.buffer, lines.reply_start, lines.reply_end)
-        check_reply_subjects(ack_subjects, self._connection.message_limits.subject)
-        texts = (lines.subject_end - lines.subject_start) + (lines.reply_end - lines.reply_start)
-        size = int((texts + table.end - table.body).sum())  # SIZ-01
-        if table.header_size.any():
-            pin_id = parse_header_block(table.message(0).header).get(PIN_ID)
-            if pin_id is not None:
-                self._engine.pinned(pin_id)
-        self._connection.note_answer()
-        self._engine.delivered(now, len(table), size)
-        self._engine.consumed(now, len(table), size)
-        self._unacked_subjects.append(ack_subjects)

@@ -16,6 +16,7 @@ class RecordBatchIterator:
 
     _schema: pa.Schema
     _batches: Generator[pa.RecordBatch]
+    """It must not refer to this object, so that it ends with the last reference to it."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -39,6 +40,10 @@ class RecordBatchIterator:
     def close(self) -> None:
         """End the iteration. May be repeated."""
         self._batches.close()
+
+    def read_all(self) -> pa.Table:
+        """Return the remaining batches as a table."""
+        return self.to_reader().read_all()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the remaining batches as a blocking record batch reader, which pandas, polars and DuckDB accept."""

@@ -182,7 +182,9 @@ def scan(
 
 
 class Scan(RecordBatchIterator):
-    """Iterator of record batches; see `scan`. The end or `close` deletes the consumer; the connection stays open.
+    """Iterator of record batches; see `scan`. The connection stays open.
+
+    The end, `close`, or the end of the last reference to it deletes the consumer.
 
     Attributes
     ----------
@@ -193,6 +195,15 @@ class Scan(RecordBatchIterator):
     def __init__(self, target: ReadTarget, bounds: ScanBounds, schema: pa.Schema, method: ReadMethod) -> None:
         self._schema = schema
         self.report = ScanReport(target.stream, read_method=method)
+        self._batches = _ScanReading(target, bounds, schema, self.report).run()
+
+
+class _ScanReading:
+    """Reads the range of a scan."""
+
+    def __init__(self, target: ReadTarget, bounds: ScanBounds, schema: pa.Schema, report: ScanReport) -> None:
+        self.report = report
+        self._schema = schema
         self._target = target
         self._connection = target.connection
         self._stream = target.stream
@@ -203,11 +214,11 @@ class Scan(RecordBatchIterator):
         self._orphaned_consumers: list[str] = []  # consumers left by a lost connection
         self._rechecked = False
         self._replicated = False
-        self._batches = self._run()
 
     # -- the range -----------------------------------------------------------------------------------------------
 
-    def _run(self) -> Generator[pa.RecordBatch]:
+    def run(self) -> Generator[pa.RecordBatch]:
+        """Yield the record batches."""
         self._check_open()
         progress: RangeProgress | None = None
         retry = RetryTimer(self._limits.retry_timeout)
@@ -336,7 +347,7 @@ class Scan(RecordBatchIterator):
         report = self.report
         if report.first_sequence is None:
             report.first_sequence = int(sequence[0])
-        batch = run.to_record_batch(self.schema)
+        batch = run.to_record_batch(self._schema)
         for first, stop in _slices(table, rows, self._limits):
             report.received += stop - first
             report.bytes += int((table.end[first:stop] - table.start[first:stop] + 2).sum())

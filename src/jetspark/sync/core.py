@@ -87,6 +87,7 @@ class ConnectionCore:
     async def _open(self) -> aio.ConnectionCore:
         inner = aio.ConnectionCore(self.options, self._on_event, message_type=Msg)
         inner.client.connection = self
+        inner.call_from_thread = self._loop_thread.run_coroutine
         await inner.open()
         return inner
 

@@ -95,6 +95,8 @@ class ConnectionState:
         Whether a session was lost before a PONG confirmed all of its publishes. Some may be lost: flush must know it.
     connection
         The front's connection, which messages use to answer.
+    message_type
+        The front's class of messages.
     reply_listeners
         Objects to call when no answer can come any more. The set holds weak references.
     timed_senders
@@ -138,7 +140,7 @@ class ConnectionState:
         self._refused = RefusedSubscriptions(self.subscriptions, self.outbound, self.pings, emit)
         self._sessions = 0
         self._cause_removed = False  # the server will not close the next session for the reason of this one
-        self._message_type = message_type
+        self.message_type = message_type
         self._mux_subscription: SubscriptionState | None = None
 
     @property
@@ -156,7 +158,7 @@ class ConnectionState:
             on_control=self._on_control,
             on_full=self.on_subscription_full,
             on_last_message=self._on_last_message,
-            message_type=self._message_type,
+            message_type=self.message_type,
         )
 
     def on_session_opened(self, server: Server, info: ServerInfo) -> None:

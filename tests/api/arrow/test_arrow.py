@@ -151,6 +151,23 @@ async def test_errors_are_raised_while_the_stream_is_read(ground: Ground) -> Non
     await batches.close()
 
 
+@pytest.mark.blocking
+async def test_messages_that_a_closed_reader_did_not_return_are_for_the_next_call(ground: Ground) -> None:
+    stream = await ground.stream()
+    await ground.fill(f"{stream.name}.a", *(b"%02d" % number * 150_000 for number in range(1, 21)))
+    consumer = await stream.create_consumer(
+        durable_name="c", ack_policy="explicit", ack_wait=timedelta(minutes=10), max_ack_pending=-1
+    )
+    async with consumer.fetch_arrow(50, timeout=60) as batches:
+        got = (await anext(batches)).num_rows
+        async with asyncio.timeout(10):
+            while (await consumer.info()).delivered.consumer_sequence < 20:
+                pass
+    messages = await consumer.fetch(20 - got, timeout=10)
+    assert [each.payload[:2] for each in messages] == [b"%02d" % number for number in range(got + 1, 21)]
+    assert {each.metadata.num_delivered for each in messages} <= {1}
+
+
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
 async def test_a_cancelled_wait_loses_no_batch(ground: Ground) -> None:
     stream = await filled(ground, 3)

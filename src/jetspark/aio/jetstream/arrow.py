@@ -7,22 +7,32 @@ is an Arrow stream, which pandas, polars and DuckDB accept.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from jetspark.aio.futures import retrieve_error, set_done
+from jetspark.aio.jetstream._drivers.left_messages import HandleMessages
+from jetspark.aio.reader_threads import ReaderThreads
+from jetspark.engine.pull import fetch_options
+from jetspark.jetstream.config import AckPolicy
 from jetspark.jetstream.errors import ConnectionClosedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from jetspark import bulk
+    from jetspark.aio.jetstream._drivers.carry_over import CarryOver
     from jetspark.aio.jetstream.core import JetStreamCore
+    from jetspark.jetstream.info import ConsumerInfo
 
 __all__ = ["FetchReader", "ScanReader", "fetch_consumer", "read_last_per_subject", "scan_stream"]
 
+T = TypeVar("T")
 B = TypeVar("B", bound="bulk.ScanReader | bulk.FetchReader")
 
 
@@ -33,8 +43,7 @@ class _ArrowReader(Generic[B]):
             async for batch in batches:
                 ...
 
-    A cancelled wait loses nothing: the next one gets the batch. It connects when the first batch is requested. As a
-    context manager it closes at the end.
+    It connects when the first batch is requested. As a context manager it closes at the end.
 
     Attributes
     ----------
@@ -42,12 +51,11 @@ class _ArrowReader(Generic[B]):
         The blocking iterator, an Arrow stream, for use in a thread of the caller.
     """
 
-    def __init__(self, batches: B) -> None:
+    def __init__(self, batches: B, threads: ReaderThreads | None = None) -> None:
         self.reader = batches
+        self._threads = ReaderThreads() if threads is None else threads
         self._lock = asyncio.Lock()
         self._thread_call: asyncio.Future[Any] | None = None  # the call that runs in a thread
-        self._next_batch: asyncio.Future[Any] | None = None  # the next batch
-        self._returned_batches: deque[pa.RecordBatch] = deque()  # batches of a cancelled `read_all`
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -60,6 +68,56 @@ class _ArrowReader(Generic[B]):
 
     def __aiter__(self) -> Self:
         return self
+
+    def __del__(self) -> None:
+        if self.reader.opened:
+            warnings.warn(f"unclosed {type(self).__name__}", ResourceWarning, source=self, stacklevel=1)
+            self._close_abandoned()
+
+    async def close(self) -> None:
+        """End the iteration and close its connection; a read in progress ends. May be repeated."""
+        self._closed = True
+        if self._thread_call is not None and not self._thread_call.done():
+            self.reader.interrupt()
+            await asyncio.wait([self._thread_call])
+        await self._run_in_thread(self.reader.close)
+
+    def _close_abandoned(self) -> None:
+        self._threads.submit(self.reader.close)
+
+    async def _start_in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Run `work` in a thread, after the work that a cancelled call has left running there."""
+        while self._thread_call is not None and not self._thread_call.done():
+            await asyncio.wait([self._thread_call])
+        call = asyncio.wrap_future(self._threads.submit(work))
+        call.add_done_callback(retrieve_error)
+        self._thread_call = call
+        return call
+
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
+        """As `_start_in_thread`, and return the result. A cancelled call leaves the work running."""
+        return await asyncio.shield(await self._start_in_thread(work))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ConnectionClosedError("the record batches were closed")
+
+
+class ScanReader(_ArrowReader["bulk.ScanReader"]):
+    """A range of a stream as record batches. Created by `Stream.scan`.
+
+    A cancelled wait loses nothing: the next one gets the batch.
+    """
+
+    def __init__(self, batches: bulk.ScanReader, threads: ReaderThreads | None = None) -> None:
+        super().__init__(batches, threads)
+        self._next_batch: asyncio.Future[Any] | None = None  # the next batch
+        self._returned_batches: deque[pa.RecordBatch] = deque()  # batches of a cancelled `read_all`
+
+    @property
+    def report(self) -> bulk.ScanReport:
+        """Counts of expected messages and of messages read so far; see `jetspark.bulk.ScanReport`."""
+        return self.reader.report
 
     async def __anext__(self) -> pa.RecordBatch:
         async with self._lock:
@@ -82,19 +140,12 @@ class _ArrowReader(Generic[B]):
                 raise
             return pa.Table.from_batches(read, self.reader.schema)
 
-    async def close(self) -> None:
-        """End the iteration and close its connection; a read in progress ends. May be repeated."""
-        self._closed = True
-        if self._thread_call is not None and not self._thread_call.done():
-            self.reader.interrupt()
-            await asyncio.wait([self._thread_call])
-        await asyncio.to_thread(self.reader.close)
-
     async def _next(self) -> pa.RecordBatch | None:
         if self._returned_batches:
             return self._returned_batches.popleft()
         if self._next_batch is None:
-            self._next_batch = await self._run_in_thread(partial(next, self.reader, None))
+            self._check_open()
+            self._next_batch = await self._start_in_thread(partial(next, self.reader, None))
         ahead = self._next_batch
         try:
             batch = await asyncio.shield(ahead)
@@ -106,39 +157,54 @@ class _ArrowReader(Generic[B]):
         self._next_batch = None
         return batch
 
-    async def _run_in_thread(self, work: Callable[[], object]) -> asyncio.Future[Any]:
-        """Run `work` in a thread, after the work that a cancelled call has left running there."""
-        if self._thread_call is not None:
-            await asyncio.wait([self._thread_call])
-        if self._closed:
-            raise ConnectionClosedError("the record batches were closed")
-        self._thread_call = asyncio.ensure_future(asyncio.to_thread(work))
-        self._thread_call.add_done_callback(_retrieve_error)
-        return self._thread_call
-
-
-def _retrieve_error(busy: asyncio.Future[Any]) -> None:
-    """Retrieve the error, because the caller that would get it may be gone."""
-    if not busy.cancelled():
-        busy.exception()
-
-
-class ScanReader(_ArrowReader["bulk.ScanReader"]):
-    """A range of a stream as record batches. Created by `Stream.scan`."""
-
-    @property
-    def report(self) -> bulk.ScanReport:
-        """Counts of expected messages and of messages read so far; see `jetspark.bulk.ScanReport`."""
-        return self.reader.report
-
 
 class FetchReader(_ArrowReader["bulk.FetchReader"]):
-    """Messages of a consumer as record batches. Created by `Consumer.fetch_arrow`."""
+    """Messages of a consumer as record batches. Created by `Consumer.fetch_arrow`.
+
+    A cancelled or failed call gives back the messages that it has received: the next call of the consumer's handle
+    gets them first. That may be another call of this object, which then pulls for the rest. Messages that were
+    received and not returned before a `close` are given back, too.
+    """
+
+    def __init__(self, batches: bulk.FetchReader, threads: ReaderThreads, left: HandleMessages) -> None:
+        super().__init__(batches, threads)
+        self._left = left
+        self._pulling = False
+        self._ended = False
+        self._readable: asyncio.Future[None] | None = None  # set when messages may have come
 
     @property
     def received(self) -> int:
         """Messages returned so far."""
         return self.reader.received
+
+    async def __anext__(self) -> pa.RecordBatch:
+        async with self._lock:
+            try:
+                batch = await self._next()
+            except BaseException:
+                self._give_back()
+                raise
+            if batch is None:
+                raise StopAsyncIteration
+            self.reader.source.confirm()
+            return batch
+
+    async def read_all(self) -> pa.Table:
+        """Return the remaining batches as a table."""
+        async with self._lock:
+            import pyarrow as pa
+
+            read: list[pa.RecordBatch] = []
+            try:
+                while (batch := await self._next()) is not None:
+                    read.append(batch)
+                table = pa.Table.from_batches(read, self.reader.schema)
+            except BaseException:
+                self._give_back()
+                raise
+            self.reader.source.confirm()
+            return table
 
     async def ack(self) -> None:
         """Acknowledge the returned messages and wait for the server, as `jetspark.bulk.ConsumerFetch.ack` does.
@@ -151,7 +217,64 @@ class FetchReader(_ArrowReader["bulk.FetchReader"]):
             The consumer does not exist any more.
         """
         async with self._lock:
-            await asyncio.shield(await self._run_in_thread(self.reader.ack))
+            self._check_open()
+            await self._run_in_thread(self.reader.ack)
+
+    async def close(self) -> None:
+        """End the iteration and close its connection; a call in progress ends. May be repeated."""
+        self._closed = True
+        if self._readable is not None:
+            set_done(self._readable)
+        async with self._lock:
+            await self._run_in_thread(self.reader.close)
+
+    async def _next(self) -> pa.RecordBatch | None:
+        """Return the next batch, or None at the end. Threads do not wait for messages; the event loop does."""
+        self._check_open()
+        if not self._pulling:
+            if self._ended:
+                return None
+            await self._left.prepare(self.reader)
+            self._pulling = True
+        from jetspark.bulk.pull_reading import Wait
+
+        while True:
+            step = await self._run_in_thread(self.reader.read_available)
+            if step is None:
+                self._pulling, self._ended = False, True
+                return None
+            if not isinstance(step, Wait):
+                return step
+            if not self._closed:
+                await self._wait_readable(step.socket, step.deadline)
+            self._check_open()
+
+    async def _wait_readable(self, socket: int, deadline: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._readable = readable = loop.create_future()
+        loop.add_reader(socket, set_done, readable)
+        timer = loop.call_later(max(deadline - monotonic(), 0), set_done, readable)
+        try:
+            await readable
+        finally:
+            timer.cancel()
+            loop.remove_reader(socket)
+
+    def _give_back(self) -> None:
+        """End the pull in a thread, and give back its messages. Other calls of the handle wait for that."""
+        self._pulling = self._ended = False
+        given_back = asyncio.ensure_future(self._release())
+        given_back.add_done_callback(retrieve_error)
+        self._left.wait_for(given_back)
+
+    async def _release(self) -> None:
+        try:
+            await self._run_in_thread(self.reader.release)
+        finally:
+            self._left.restore()
+
+    def _close_abandoned(self) -> None:
+        self._left.wait_for_thread(self._threads.submit(self.reader.close))
 
 
 def scan_stream(js: JetStreamCore, stream: str, **options: Any) -> ScanReader:
@@ -159,17 +282,31 @@ def scan_stream(js: JetStreamCore, stream: str, **options: Any) -> ScanReader:
     from jetspark import bulk
 
     begin = partial(bulk.scan, stream=stream, prefix=js.prefix, timeout=js.timeout, **options)
-    return ScanReader(bulk.ScanReader(js.connection.options, begin))
+    return ScanReader(bulk.ScanReader(js.connection.options, begin), js.connection.reader_threads)
 
 
-def fetch_consumer(js: JetStreamCore, stream: str, consumer: str, **options: Any) -> FetchReader:
-    """Begin a `jetspark.bulk.fetch` with these options, over a new connection with the context's settings."""
+def fetch_consumer(
+    js: JetStreamCore, info: ConsumerInfo, carry_over: CarryOver, *, columns: Sequence[str] | None, **options: Any
+) -> FetchReader:
+    """Begin a `jetspark.bulk.fetch` with these options, over a new connection with the context's settings.
+
+    It begins with the messages that other calls left, and leaves those that its caller does not get.
+    """
     from jetspark import bulk
 
+    acks = info.config.ack_policy is not AckPolicy.NONE
+    left = HandleMessages(js.connection, carry_over, partial(fetch_options, **options), acks=acks)
     begin = partial(
-        bulk.fetch, stream=stream, consumer=consumer, prefix=js.prefix, request_timeout=js.timeout, **options
+        bulk.fetch,
+        stream=info.stream_name,
+        consumer=info.name,
+        prefix=js.prefix,
+        request_timeout=js.timeout,
+        columns=columns,
+        left_messages=left,
+        **options,
     )
-    return FetchReader(bulk.FetchReader(js.connection.options, begin))
+    return FetchReader(bulk.FetchReader(js.connection.options, begin), js.connection.reader_threads, left)
 
 
 async def read_last_per_subject(js: JetStreamCore, stream: str, **options: Any) -> bulk.Snapshot:
@@ -186,12 +323,14 @@ async def read_last_per_subject(js: JetStreamCore, stream: str, **options: Any) 
                 raise ConnectionClosedError("the read was cancelled")
             return bulk.last_per_subject(connection, stream, prefix=js.prefix, **options)
 
-    call = asyncio.ensure_future(asyncio.to_thread(read))
-    call.add_done_callback(_retrieve_error)
+    thread_call = js.connection.reader_threads.submit(read)
+    call = asyncio.wrap_future(thread_call)
+    call.add_done_callback(retrieve_error)
     try:
         return await asyncio.shield(call)
     except asyncio.CancelledError:
         cancelled = True
+        thread_call.cancel()  # if no thread has begun it
         for connection in opened:
             connection.interrupt()
         raise

@@ -319,14 +319,14 @@ class Consumer:
         """
         return fetch_consumer(
             self._core,
-            self._info.stream_name,
-            self._info.name,
+            self._info,
+            self._carry_over,
+            columns=columns,
             max_messages=max_messages,
             max_bytes=max_bytes,
             timeout=timeout,
             no_wait=no_wait,
             idle_heartbeat=idle_heartbeat,
-            columns=columns,
             **priority,
         )
 

@@ -73,7 +73,11 @@ class ScanReader(_ArrowReader[aio.ScanReader]):
 
 
 class FetchReader(_ArrowReader[aio.FetchReader]):
-    """Messages of a consumer as record batches. Created by `Consumer.fetch_arrow`."""
+    """Messages of a consumer as record batches. Created by `Consumer.fetch_arrow`.
+
+    Messages that were received and not returned before a `close`, or before a read failed or was interrupted, are for
+    the next call of the consumer's handle.
+    """
 
     @property
     def received(self) -> int:

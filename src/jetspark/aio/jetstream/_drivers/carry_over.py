@@ -84,9 +84,7 @@ class CarryOver:
         def confirmed(_: Error | None) -> None:
             client.subscriptions.remove(sub)
             keep()
-            self._draining.discard(drained)
-            if not self._draining:
-                self._prefill = None
+            self._end_wait(drained)
             drained.set_result(None)
 
         sub.on_status = lambda message: message.raw_subject.startswith(inbox)
@@ -96,6 +94,16 @@ class CarryOver:
         client.stop_delivery(sub)
         client.ping(confirmed)
         connection.flush_soon()
+
+    def wait_for(self, drained: asyncio.Future[None]) -> None:
+        """Let calls that take messages wait: until this is done, more may come."""
+        self._draining.add(drained)
+        drained.add_done_callback(self._end_wait)
+
+    def _end_wait(self, drained: asyncio.Future[None]) -> None:
+        self._draining.discard(drained)
+        if not self._draining:
+            self._prefill = None
 
     def close(self) -> None:
         """Drop all messages, also those that still come."""
