@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Final, cast
 
 from jetspark.aio._interfaces import Drainable, PendingPublishes
-from jetspark.aio.connection_tasks import ConnectionTasks
 from jetspark.aio.futures import expire_request, settle_better_request, settle_ping, settle_request
+from jetspark.aio.loop_end import call_unless_loop_ends
 from jetspark.aio.message import Msg
 from jetspark.aio.reader_threads import ReaderThreads
 from jetspark.aio.requests import request_with_own_inbox
@@ -77,11 +77,11 @@ class ConnectionCore:
         self.loop = get_running_loop()
         self._supervisor = Supervisor(options, self.loop, on_event, message_type)
         self.client: ConnectionState = self._supervisor.client
-        self.client.connection = self
+        self.client.connection = weakref.proxy(self)  # the event loop must not keep a connection that nobody holds
         self.outbound = self.client.outbound
         self._flush_scheduled = False
         self._next_tick_frames: list[bytes] = []
-        self.tasks = ConnectionTasks()
+        self.tasks = self._supervisor.tasks  # a callback that is active keeps its connection
         self.reader_threads = ReaderThreads()
         self.call_from_thread: Callable[[Coroutine[Any, Any, Any]], Any] | None = None
         self._drainables: weakref.WeakSet[Drainable] = weakref.WeakSet()
@@ -91,6 +91,10 @@ class ConnectionCore:
     async def open(self) -> None:
         """Open the first session."""
         await self._supervisor.start()
+
+    def __del__(self) -> None:
+        if hasattr(self, "server_check") and not self.closed:
+            self._supervisor.abandon(repr(self))
 
     def __repr__(self) -> str:
         return f"<Connection to {self.address}, {self.status.value}>"
@@ -331,6 +335,13 @@ class ConnectionCore:
     def emit(self, event: Event) -> None:
         """Report an event to the handler."""
         self._supervisor.emit(event)
+
+    def report_ended_task(self, task: asyncio.Task[None], report: Callable[[], object]) -> None:
+        """Call `report`, as the task of a callback has ended too early; not if all tasks end with the event loop."""
+        if task.cancelled():
+            call_unless_loop_ends(self.loop, lambda: None if self.closed else report())
+        else:
+            report()
 
     # -- the end -------------------------------------------------------------------------------------------------
 

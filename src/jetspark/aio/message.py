@@ -6,7 +6,7 @@ from typing import cast
 
 from jetspark.aio._interfaces import AckSender
 from jetspark.jetstream.ack import ACK, ACK_PREFIX, IN_PROGRESS, nak_payload, term_payload
-from jetspark.jetstream.message import JetStreamMessage, not_acknowledged
+from jetspark.jetstream.message import JetStreamMessage, connection_dropped, not_acknowledged
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.errors import BadSubjectError, NoRespondersError
 from jetspark.wire.headers import HeadersLike
@@ -35,8 +35,13 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         if not self.raw_reply:
             raise BadSubjectError(f"the message on {self.subject!r} has no reply subject")
         sender = cast("AckSender | None", self._connection)
-        if sender is not None and sender.queue_response(self.raw_reply, payload, headers):
-            await sender.wait_writable()
+        if sender is not None:
+            try:
+                full = sender.queue_response(self.raw_reply, payload, headers)
+            except ReferenceError:
+                raise connection_dropped() from None
+            if full:
+                await sender.wait_writable()
 
     async def ack(self) -> None:
         """Acknowledge the message. The ack is queued when this returns; `ack_sync` waits for the server.
@@ -54,7 +59,10 @@ class Msg(JetStreamMessage, gc=False, eq=False):
             self._check_ackable()
         sender = cast("AckSender | None", self._connection)
         if sender is not None:
-            full = sender.send_reply(self.raw_reply, ACK)
+            try:
+                full = sender.send_reply(self.raw_reply, ACK)
+            except ReferenceError:
+                raise connection_dropped() from None
             self._connection = None
             if full:
                 await sender.wait_writable()
@@ -80,6 +88,8 @@ class Msg(JetStreamMessage, gc=False, eq=False):
                 await sender.request(self.reply, ACK, timeout)
             except NoRespondersError:
                 raise not_acknowledged(self) from None
+            except ReferenceError:
+                raise connection_dropped() from None
             self._connection = None
 
     async def nak(self, delay: float = 0.0) -> None:
@@ -106,13 +116,21 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         """Report that the message is still being processed: its `ack_wait` starts again. May be repeated."""
         self._check_ackable()
         sender = cast("AckSender | None", self._connection)
-        if sender is not None and sender.send_reply(self.raw_reply, IN_PROGRESS):
-            await sender.wait_writable()
+        if sender is not None:
+            try:
+                full = sender.send_reply(self.raw_reply, IN_PROGRESS)
+            except ReferenceError:
+                raise connection_dropped() from None
+            if full:
+                await sender.wait_writable()
 
     async def _send_ack(self, payload: bytes) -> None:
         self._check_ackable()
         if (sender := cast("AckSender | None", self._connection)) is not None:
-            full = sender.send_reply(self.raw_reply, payload)
+            try:
+                full = sender.send_reply(self.raw_reply, payload)
+            except ReferenceError:
+                raise connection_dropped() from None
             self._connection = None  # the answer is queued, even if the wait for the transport is cancelled
             if full:
                 await sender.wait_writable()

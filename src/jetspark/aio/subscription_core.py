@@ -297,7 +297,7 @@ class SubscriptionCore:
         error = callback_task_ended(f"the subscription to {self.subject!r}", task)
         self.connection.client.unsubscribe(self.sub, error)
         self.connection.flush_soon()
-        self.connection.emit(ErrorOccurred(error))
+        self.connection.report_ended_task(task, partial(self.connection.emit, ErrorOccurred(error)))
 
 
 def open_subscription(

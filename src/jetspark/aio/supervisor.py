@@ -10,11 +10,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+import sys
+import warnings
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from jetspark.aio.callbacks import CALLBACK_ERRORS, check_own_cancellation, log_event, log_event_handler_failed
+from jetspark.aio.connection_tasks import ConnectionTasks
+from jetspark.aio.loop_end import call_unless_loop_ends, run_at_loop_end
 from jetspark.aio.transport import SessionProtocol, open_transport
 from jetspark.wire.connect_failure import to_connect_error
 from jetspark.wire.connection_state import ConnectionState
@@ -27,6 +33,8 @@ from jetspark.wire.server_pool import Server
 __all__ = ["Supervisor"]
 
 _log: Final = logging.getLogger("jetspark")
+_ABANDON_TIMEOUT: Final = 2.0
+"""Seconds to wait for the server at the close of a connection that nobody holds."""
 
 
 class Supervisor:
@@ -38,6 +46,8 @@ class Supervisor:
         The state machine that the sessions share.
     session
         The present session, or the last one.
+    tasks
+        The tasks of the connection.
     """
 
     def __init__(
@@ -49,6 +59,7 @@ class Supervisor:
     ) -> None:
         self.client = ConnectionState(options, self.emit, message_type=message_type)
         self.session: SessionProtocol | None = None
+        self.tasks = ConnectionTasks()
         self._loop = loop
         self._options = options
         self._on_event = on_event
@@ -59,6 +70,7 @@ class Supervisor:
         self._state_change_waiter: asyncio.Future[None] | None = None
         self._retry_now = asyncio.Event()
         self._opened_at = 0.0
+        self._loop_end: AsyncGenerator[None] | None = None
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -73,6 +85,8 @@ class Supervisor:
         self._task = self._loop.create_task(self._run(), name="jetspark connection")
         self._task.add_done_callback(self._on_task_done)
         self._schedule_tick()
+        self._loop_end = run_at_loop_end(weakref.WeakMethod(self._on_loop_end))
+        await anext(self._loop_end)
 
     def shutdown(self) -> None:
         """Release the timer, the socket (once its data is sent) and the task. Does not wait."""
@@ -100,6 +114,33 @@ class Supervisor:
         """Close the socket at once; unsent data is lost."""
         if self.session is not None:
             self.session.fail(ConnectionClosedError("closed"))
+
+    def abandon(self, name: str) -> None:
+        """Close after the last reference to the connection, in any thread. Does not wait."""
+        if sys.is_finalizing() or self.client.closed:
+            return
+        with suppress(RuntimeError):  # the event loop has ended
+            self._loop.call_soon_threadsafe(self._close_soon)
+        warnings.warn(f"unclosed {name}: close it, or use it in a `with` block", ResourceWarning, stacklevel=2)
+
+    def _close_soon(self) -> None:
+        """Send what is queued and close, without waiting."""
+        if self.session is not None:
+            self.session.force_flush()
+        self.client.close()
+        self.shutdown()
+        self._loop.call_later(_ABANDON_TIMEOUT, self.abort)
+
+    async def _on_loop_end(self) -> None:
+        """Close at the end of `asyncio.run`."""
+        self._loop_end = None
+        if self.client.closed:
+            return
+        self._close_soon()
+        tasks = self.tasks.cancel()
+        await self.wait_closed(tasks, _ABANDON_TIMEOUT, server_timeout=_ABANDON_TIMEOUT)
+        name = f"<Connection to {self.client.server.address if self.client.server is not None else None}>"
+        warnings.warn(f"unclosed {name} at the end of the event loop", ResourceWarning, stacklevel=2)
 
     async def wait_closed(
         self, other_tasks: Iterable[asyncio.Task[None]], task_timeout: float, *, server_timeout: float
@@ -131,6 +172,9 @@ class Supervisor:
             for task in stuck:
                 task.cancel()
         self._task = None  # a cancelled task holds its frame, and the frame holds the supervisor
+        loop_end, self._loop_end = self._loop_end, None
+        if loop_end is not None:
+            await loop_end.aclose()
 
     async def wait_state_change(self) -> None:
         """Wait until a session is opened or the connection is closed."""
@@ -220,7 +264,14 @@ class Supervisor:
         """Handle the end of the task; unless the connection is closed, start a new task and a new session."""
         if self.client.closed:
             return
-        fault = None if task.cancelled() else task.exception()
+        if task.cancelled():  # perhaps with all tasks, at the end of `asyncio.run`, and then there is nothing to report
+            call_unless_loop_ends(self._loop, partial(self._restart, None))
+        else:
+            self._restart(task.exception())
+
+    def _restart(self, fault: BaseException | None) -> None:
+        if self.client.closed:
+            return
         _log.error("the task that keeps the connection alive ended: %r; it is started again", fault)
         if self.session is not None:
             self.session.fail(DisconnectedError("the task that keeps the connection alive ended"))

@@ -127,8 +127,9 @@ class Connection:
 
     def __del__(self) -> None:
         if not self.closed:
-            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=1)
+            name = repr(self)
             self.close()
+            warnings.warn(f"unclosed {name}", ResourceWarning, stacklevel=2)
 
     def close(self, linger: float = 0.0) -> None:
         """Close the socket. May be repeated.

@@ -13,10 +13,17 @@ from typing import TypeVar
 from jetspark.jetstream.ack import AckMetadata, check_ack_subject, parse_ack_subject
 from jetspark.jetstream.config import AckPolicy
 from jetspark.jetstream.errors.hints import CONSUMER_GONE
-from jetspark.wire.errors import NoRespondersError
+from jetspark.wire.errors import ConnectionClosedError, NoRespondersError
 from jetspark.wire.messages import Message
 
-__all__ = ["JetStreamMessage", "message_size", "not_acknowledged", "settle", "split_by_ack_policy"]
+__all__ = [
+    "JetStreamMessage",
+    "connection_dropped",
+    "message_size",
+    "not_acknowledged",
+    "settle",
+    "split_by_ack_policy",
+]
 
 M = TypeVar("M", bound="JetStreamMessage")
 
@@ -53,6 +60,11 @@ def not_acknowledged(message: JetStreamMessage) -> NoRespondersError:
     """Return the error of an acknowledgement that nobody takes (503)."""
     where = f"{message.metadata.stream}/{message.metadata.consumer}"
     return NoRespondersError(f"{where}: nobody takes the acknowledgement (503): {CONSUMER_GONE}")
+
+
+def connection_dropped() -> ConnectionClosedError:
+    """Return the error of a message whose connection does not exist any more."""
+    return ConnectionClosedError("nobody held the connection of this message any more, so it was closed")
 
 
 def message_size(message: Message) -> int:

@@ -7,8 +7,12 @@ publish is staged in the caller's thread (`frame_stage`), and the reader's threa
 
 from __future__ import annotations
 
+import sys
 import threading
+import warnings
+import weakref
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -86,10 +90,20 @@ class ConnectionCore:
 
     async def _open(self) -> aio.ConnectionCore:
         inner = aio.ConnectionCore(self.options, self._on_event, message_type=Msg)
-        inner.client.connection = self
+        inner.client.connection = weakref.proxy(self)  # the loop's thread must not keep a connection that nobody holds
         inner.call_from_thread = self._loop_thread.run_coroutine
         await inner.open()
         return inner
+
+    def __del__(self) -> None:
+        loop_thread = self.__dict__.get("_loop_thread")
+        if loop_thread is None or loop_thread.stopping or sys.is_finalizing():
+            return
+        unclosed = "inner" in self.__dict__ and not self.inner.closed
+        name = repr(self)
+        loop_thread.stop_after(partial(_close_abandoned, self.__dict__.get("inner")))
+        if unclosed:
+            warnings.warn(f"unclosed {name}: close it, or use it in a `with` block", ResourceWarning, stacklevel=2)
 
     def __repr__(self) -> str:
         return repr(self.inner) if "inner" in self.__dict__ else "<Connection, not open yet>"
@@ -252,6 +266,12 @@ class ConnectionCore:
         self._loop_thread.stop()  # first, so that what it gave to the callbacks' threads comes before their end
         for thread in _snapshot(self._callback_threads):
             thread.stop(_seconds_until(deadline))
+
+
+async def _close_abandoned(inner: aio.ConnectionCore | None) -> None:
+    if inner is not None:
+        with suppress(Exception):
+            await inner.close()
 
 
 def _seconds_until(deadline: float) -> float:

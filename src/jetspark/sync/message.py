@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import cast
 
 from jetspark.jetstream.ack import ACK, ACK_PREFIX, IN_PROGRESS, nak_payload, term_payload
-from jetspark.jetstream.message import JetStreamMessage, not_acknowledged
+from jetspark.jetstream.message import JetStreamMessage, connection_dropped, not_acknowledged
 from jetspark.sync._interfaces import AckSender
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.errors import BadSubjectError, NoRespondersError
@@ -38,8 +38,13 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         if not self.raw_reply:
             raise BadSubjectError(f"the message on {self.subject!r} has no reply subject")
         sender = cast("AckSender | None", self._connection)
-        if sender is not None and sender.queue_response(self.raw_reply, payload, headers):
-            sender.wait_writable()
+        if sender is not None:
+            try:
+                full = sender.queue_response(self.raw_reply, payload, headers)
+            except ReferenceError:
+                raise connection_dropped() from None
+            if full:
+                sender.wait_writable()
 
     def ack(self) -> None:
         """Acknowledge the message. The ack is queued when this returns; `ack_sync` waits for the server.
@@ -57,7 +62,10 @@ class Msg(JetStreamMessage, gc=False, eq=False):
             self._check_ackable()
         sender = cast("AckSender | None", self._connection)
         if sender is not None:
-            full = sender.send_reply(self.raw_reply, ACK)
+            try:
+                full = sender.send_reply(self.raw_reply, ACK)
+            except ReferenceError:
+                raise connection_dropped() from None
             self._connection = None
             if full:
                 sender.wait_writable()
@@ -83,6 +91,8 @@ class Msg(JetStreamMessage, gc=False, eq=False):
                 sender.request(self.reply, ACK, timeout)
             except NoRespondersError:
                 raise not_acknowledged(self) from None
+            except ReferenceError:
+                raise connection_dropped() from None
             self._connection = None
 
     def nak(self, delay: float = 0.0) -> None:
@@ -109,13 +119,21 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         """Report that the message is still being processed: its `ack_wait` starts again. May be repeated."""
         self._check_ackable()
         sender = cast("AckSender | None", self._connection)
-        if sender is not None and sender.send_reply(self.raw_reply, IN_PROGRESS):
-            sender.wait_writable()
+        if sender is not None:
+            try:
+                full = sender.send_reply(self.raw_reply, IN_PROGRESS)
+            except ReferenceError:
+                raise connection_dropped() from None
+            if full:
+                sender.wait_writable()
 
     def _send_ack(self, payload: bytes) -> None:
         self._check_ackable()
         if (sender := cast("AckSender | None", self._connection)) is not None:
-            full = sender.send_reply(self.raw_reply, payload)
+            try:
+                full = sender.send_reply(self.raw_reply, payload)
+            except ReferenceError:
+                raise connection_dropped() from None
             self._connection = None  # the answer is queued, even if the wait for the transport is cancelled
             if full:
                 sender.wait_writable()

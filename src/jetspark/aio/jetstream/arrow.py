@@ -10,6 +10,7 @@ import asyncio
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from types import TracebackType
@@ -71,8 +72,8 @@ class _ArrowReader(Generic[B]):
 
     def __del__(self) -> None:
         if self.reader.opened:
-            warnings.warn(f"unclosed {type(self).__name__}", ResourceWarning, source=self, stacklevel=1)
             self._close_abandoned()
+            warnings.warn(f"unclosed {type(self).__name__}", ResourceWarning, stacklevel=2)
 
     async def close(self) -> None:
         """End the iteration and close its connection; a read in progress ends. May be repeated."""
@@ -83,7 +84,8 @@ class _ArrowReader(Generic[B]):
         await self._run_in_thread(self.reader.close)
 
     def _close_abandoned(self) -> None:
-        self._threads.submit(self.reader.close)
+        with suppress(RuntimeError):  # the interpreter ends
+            self._threads.submit(self.reader.close)
 
     async def _start_in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Run `work` in a thread, after the work that a cancelled call has left running there."""
@@ -263,7 +265,7 @@ class FetchReader(_ArrowReader["bulk.FetchReader"]):
     def _give_back(self) -> None:
         """End the pull in a thread, and give back its messages. Other calls of the handle wait for that."""
         self._pulling = self._ended = False
-        given_back = asyncio.ensure_future(self._release())
+        given_back = asyncio.create_task(self._release(), name="jetspark release")
         given_back.add_done_callback(retrieve_error)
         self._left.wait_for(given_back)
 
@@ -274,7 +276,8 @@ class FetchReader(_ArrowReader["bulk.FetchReader"]):
             self._left.restore()
 
     def _close_abandoned(self) -> None:
-        self._left.wait_for_thread(self._threads.submit(self.reader.close))
+        with suppress(RuntimeError):  # the interpreter ends
+            self._left.wait_for_thread(self._threads.submit(self.reader.close))
 
 
 def scan_stream(js: JetStreamCore, stream: str, **options: Any) -> ScanReader:

@@ -160,7 +160,7 @@ class PushSubscriptionCore(SubscriptionCore):
             except Error as error:
                 self.connection.emit(ErrorOccurred(error))
 
-        self.connection.tasks.track(asyncio.create_task(run()))
+        self.connection.tasks.track(asyncio.create_task(run(), name="jetspark drain"))
 
     # -- taking messages -----------------------------------------------------------------------------------------
 

@@ -300,7 +300,7 @@ class ConsumeCore:
         self.source.ready.clear()
         self.wake()
         if self._handlers is not None and not self._handlers.running:
-            self.errors.report_end()
+            self.connection.report_ended_task(task, self.errors.report_end)
 
 
 class ConsumeReader:

@@ -96,8 +96,9 @@ class HandleMessages:
 
     # -- called on the event loop ----------------------------------------------------------------------------------
 
-    def wait_for(self, given_back: asyncio.Future[None]) -> None:
+    def wait_for(self, given_back: asyncio.Task[None]) -> None:
         """Let other calls of the handle wait until the messages of a call were given back."""
+        self._connection.tasks.track(given_back)
         self._carry_over.wait_for(given_back)
 
     def wait_for_thread(self, given_back: Future[None]) -> None:
@@ -112,7 +113,7 @@ class HandleMessages:
     def _wait_for_thread(self, given_back: Future[None]) -> None:
         future = asyncio.wrap_future(given_back, loop=self._connection.loop)
         future.add_done_callback(retrieve_error)
-        self.wait_for(future)
+        self._carry_over.wait_for(future)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

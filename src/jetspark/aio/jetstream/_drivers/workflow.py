@@ -65,7 +65,7 @@ def run_in_background(connection: ConnectionCore, coroutine: Coroutine[Any, Any,
         with suppress(Error):
             await coroutine
 
-    connection.tasks.track(asyncio.create_task(run()))
+    connection.tasks.track(asyncio.create_task(run(), name="jetspark background"))
 
 
 async def _create(
