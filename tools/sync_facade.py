@@ -31,6 +31,7 @@ _REPLACEMENTS: Final = (
     (r"\ba task of its own\b", "a thread of its own"),
     (r"\bof the asyncio API\b", "of the blocking front"),
     (r"\bThe asyncio connection\b", "The blocking connection"),
+    (r", or with `asyncio\.run`,\n    and gives", ",\n    and gives"),
     (r"It belongs to the event loop it was opened in\. ", "Any thread of the process may use it. "),
 )
 """Patterns and what replaces them, in this order."""

@@ -31,6 +31,9 @@ class Connection(HasCore[ConnectionCore]):
     """A connection, opened by `jetspark.connect`.
 
     It belongs to the event loop it was opened in. As a context manager it drains at the end of the block.
+
+    Without a close, it ends with the last reference to it and to the objects that it returned, or with `asyncio.run`,
+    and gives a `ResourceWarning`. An active callback keeps it.
     """
 
     def __repr__(self) -> str:

@@ -35,6 +35,9 @@ class Connection(HasCore[ConnectionCore]):
     """A connection, opened by `jetspark.sync.connect`.
 
     Any thread of the process may use it. As a context manager it drains at the end of the block.
+
+    Without a close, it ends with the last reference to it and to the objects that it returned,
+    and gives a `ResourceWarning`. An active callback keeps it.
     """
 
     def __repr__(self) -> str:
