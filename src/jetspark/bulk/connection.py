@@ -88,7 +88,7 @@ class Connection:
         self.interrupted = False
         """Whether `interrupt` was called."""
         self._pid = os.getpid()
-        self._unread_tables = UnreadTables(self.close)
+        self._unread_tables = UnreadTables()
         self._next_sid = _MUX_SID + 1
         self._active_sids: set[int] = set()  # ids of the subscriptions that were not ended
         self._next_token = new_tokens()
@@ -439,7 +439,7 @@ class Connection:
 
     def _await_reply(self, reply: bytes, deadline: float) -> frames.MsgFrame | None:
         """Wait for the message on a reply subject; messages of other subscriptions are kept for `read`."""
-        held, self._unread_tables = self._unread_tables, UnreadTables(self.close)
+        held, self._unread_tables = self._unread_tables, UnreadTables()
         try:
             while (table := self.read(deadline)) is not None:
                 ours = table.lines.sid == _MUX_SID
@@ -453,12 +453,19 @@ class Connection:
                 if not ours.all():
                     others = ~ours & np.isin(table.lines.sid, list(self._active_sids))  # the others have ended
                     if others.any():
-                        held.append(table.select(others).copy())
+                        self._keep(table.select(others).copy(), held)
                 if found is not None or time.monotonic() >= deadline:
                     return found
             return None
         finally:
             self._unread_tables = held
+
+    def _keep(self, table: FrameTable, held: UnreadTables) -> None:
+        try:
+            held.append(table)
+        except DisconnectedError:  # too many are kept
+            self.close()
+            raise
 
 
 def _wait_read_by_server(opened: socket.socket, deadline: float) -> None:

@@ -7,7 +7,6 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -36,26 +35,18 @@ _MAX_LOW_WATERMARK: Final = 1 << 18  # bytes; if a fast reader wakes for less, i
 
 
 class UnreadTables(deque[FrameTable]):
-    """Messages of other subscriptions that came while a request waited for its answer.
+    """Messages of other subscriptions that came while a request waited for its answer."""
 
-    Parameters
-    ----------
-    close
-        Closes the connection.
-    """
-
-    def __init__(self, close: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self._size = 0
-        self._close = close
 
     def append(self, table: FrameTable) -> None:
-        """Keep a table. If there are too many, it closes the connection and raises DisconnectedError."""
+        """Keep a table. If there are too many, it raises DisconnectedError, and the connection must be closed."""
         super().append(table)
         self._size += table.buffer.size
         if self._size > _MAX_UNREAD:
             self.clear()
-            self._close()
             raise DisconnectedError(f"more than {_MAX_UNREAD} bytes of messages came before the answer to a request")
 
     def popleft(self) -> FrameTable:
