@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jetspark.wire.cli_context import load_context as load_context
     from jetspark.wire.cli_context import options_from_environment as options_from_environment
     from jetspark.wire.connect_keywords import ConnectFields as ConnectFields
-    from jetspark.wire.connection_state import ConnectionStatus as ConnectionStatus
+    from jetspark.wire.connection_status import ConnectionStatus as ConnectionStatus
     from jetspark.wire.headers import Headers as Headers
     from jetspark.wire.headers import HeadersLike as HeadersLike
     from jetspark.wire.headers import Status as Status
@@ -49,7 +49,7 @@ _NAMES = {
     "ConnectFields": "jetspark.wire.connect_keywords",
     "ConnectOptions": "jetspark.wire.options",
     "Connection": "jetspark.aio",
-    "ConnectionStatus": "jetspark.wire.connection_state",
+    "ConnectionStatus": "jetspark.wire.connection_status",
     "Consumer": "jetspark.aio.jetstream",
     "ConsumerConfig": "jetspark.jetstream.config",
     "Headers": "jetspark.wire.headers",

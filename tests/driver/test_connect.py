@@ -12,7 +12,8 @@ from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 from jetspark.errors import AuthenticationError, ConnectError, NoServersError, ProtocolError, TLSError
-from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
+from jetspark.wire.connection_state import ConnectionState
+from jetspark.wire.connection_status import ConnectionStatus
 from jetspark.wire.events import Connected
 from jetspark.wire.options import ConnectOptions, TLSOptions
 

@@ -16,7 +16,8 @@ from jetspark.errors import (
     Error,
     OutboundBufferLimitError,
 )
-from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
+from jetspark.wire.connection_state import ConnectionState
+from jetspark.wire.connection_status import ConnectionStatus
 from jetspark.wire.events import Closed, Connected, Disconnected, ErrorOccurred, Event, EventQueue, Reconnected
 from jetspark.wire.headers import Headers
 from jetspark.wire.messages import Message

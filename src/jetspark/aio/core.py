@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final, cast
 
-from jetspark.aio._interfaces import Drainable, PendingPublishes
+from jetspark.aio.drain import ConnectionDrain, down_error
 from jetspark.aio.futures import expire_request, settle_better_request, settle_ping, settle_request
 from jetspark.aio.loop_end import call_unless_loop_ends
 from jetspark.aio.message import Msg
@@ -21,11 +21,11 @@ from jetspark.aio.reader_threads import ReaderThreads
 from jetspark.aio.requests import request_with_own_inbox
 from jetspark.aio.server_check import ServerCheck
 from jetspark.aio.supervisor import Supervisor
-from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
+from jetspark.wire.connection_state import ConnectionState
+from jetspark.wire.connection_status import ConnectionStatus
 from jetspark.wire.errors import (
     ConnectError,
     DisconnectedError,
-    DrainTimeoutError,
     Error,
     FlushTimeoutError,
     WrongEventLoopError,
@@ -66,6 +66,8 @@ class ConnectionCore:
         The threads of its readers of record batches.
     call_from_thread
         Runs a coroutine for a thread and waits for its result; None in the asyncio front.
+    draining
+        The objects that drain with the connection.
     server_check
         Leaves a server whose JetStream does not serve.
     """
@@ -84,8 +86,7 @@ class ConnectionCore:
         self.tasks = self._supervisor.tasks  # a callback that is active keeps its connection
         self.reader_threads = ReaderThreads()
         self.call_from_thread: Callable[[Coroutine[Any, Any, Any]], Any] | None = None
-        self._drainables: weakref.WeakSet[Drainable] = weakref.WeakSet()
-        self._publishes: weakref.WeakSet[PendingPublishes] = weakref.WeakSet()
+        self.draining = ConnectionDrain()
         self.server_check = ServerCheck(self)
 
     async def open(self) -> None:
@@ -297,7 +298,8 @@ class ConnectionCore:
                     "Msg",
                     await request_with_own_inbox(self.client, self.flush_now, subject, payload, headers, answered),
                 )
-            requests = self.client.ensure_reply_mux()
+            requests = self.client.reply_mux
+            requests.ensure_subscribed(self.client.subscribe)
             settle: ReplyCallback = partial(settle_request, answered)
             if seconds_for_better is not None:
                 settle = partial(settle_better_request, answered, seconds_for_better)
@@ -320,17 +322,9 @@ class ConnectionCore:
 
     def on_consumed(self, sub: SubscriptionState) -> None:
         """Note that messages were taken from a full subscription; read again if no subscription is too full."""
-        self.client.resume_if_below(sub)
-        if not self.client.paused_subscriptions and self._supervisor.session is not None:
+        self.client.full_subscriptions.resume_if_below(sub)
+        if not self.client.full_subscriptions.paused and self._supervisor.session is not None:
             self._supervisor.session.resume_reading()
-
-    def register_drainable(self, drainable: Drainable) -> None:
-        """Drain this object with the connection. The reference to it is weak."""
-        self._drainables.add(drainable)
-
-    def register_publishes(self, publishes: PendingPublishes) -> None:
-        """Wait for these publishes when the connection drains. The reference to them is weak."""
-        self._publishes.add(publishes)
 
     def emit(self, event: Event) -> None:
         """Report an event to the handler."""
@@ -348,62 +342,16 @@ class ConnectionCore:
     async def drain(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """Drain everything and close; see `Connection.drain`."""
         self.check_loop()
-        seconds = self.options.drain_timeout if timeout is None else timeout
         self.client.drain()
         if not self.outbound.online:  # nobody answers any more
-            self.client.reply_mux.fail(self._down_error())
+            self.client.reply_mux.fail(down_error())
             self._supervisor.notify_state_change()
-        drainables = list(self._drainables)
-        answered = False
-        wait = True
-        problem: Error | None = None
-        try:
-            async with asyncio.timeout(seconds):
-                for each in drainables:
-                    each.stop_receiving()
-                problem = await self._confirm()
-                answered = True
-                await asyncio.gather(*(each.wait_drained(confirm=False) for each in drainables))
-                problem = await self._confirm() or problem
-                if self.outbound.online:
-                    await self.wait_publishes(None)
-            problem = problem or self.outbound.unsent_error(self.client.reply_mux.inbox, with_acks=False)
-        except TimeoutError:
-            wait = answered  # without an answer the whole timeout has passed already
-            pending = sum(each.pending for each in self._publishes)
-            late = f"not drained within {seconds:g} s"
-            dropped = sum(
-                each.discard(DrainTimeoutError(f"{late}; waiting messages were dropped")) for each in drainables
-            )
-            raise DrainTimeoutError(
-                f"{late}; {dropped} messages dropped, {pending} publishes not acknowledged"
-            ) from None
-        finally:
-            await self.close(wait=wait)
-        if problem is not None:
-            raise problem
-
-    async def _confirm(self) -> DisconnectedError | None:
-        """Wait until the server has everything; return the error of a lost session. Nothing waits for a new one."""
-        self.check_open()
-        if self.outbound.online:
-            try:
-                await self.ping_roundtrip(None)
-            except DisconnectedError as error:
-                return error
-        return None
+        await self.draining.run(self, self.options.drain_timeout if timeout is None else timeout)
 
     def check_reachable(self) -> None:
         """Raise DisconnectedError if the connection drains while it is down: nothing waits for a new session then."""
         if self.status is ConnectionStatus.DRAINING and not self.outbound.online:
-            raise self._down_error()
-
-    def _down_error(self) -> DisconnectedError:
-        return DisconnectedError("the connection is down, and it drains: no answer can come")
-
-    async def wait_publishes(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
-        """Wait until every registered publish is acknowledged or has failed. Raises PublishTimeoutError."""
-        await asyncio.gather(*(each.wait_completed(timeout) for each in list(self._publishes)))
+            raise down_error()
 
     async def close(self, *, wait: bool = True) -> None:
         """Close at once; see `Connection.close`. With `wait` false, do not wait for the server."""

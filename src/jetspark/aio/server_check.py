@@ -23,7 +23,8 @@ from jetspark.engine.server_health import (
     result_of_error,
 )
 from jetspark.jetstream.api import AccountInfoRequest
-from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
+from jetspark.wire.connection_state import ConnectionState
+from jetspark.wire.connection_status import ConnectionStatus
 from jetspark.wire.errors import ConnectionClosedError, DisconnectedError, Error
 from jetspark.wire.events import Event, ServerLeft
 from jetspark.wire.messages import Message
@@ -158,7 +159,7 @@ class ServerCheck:
         except DisconnectedError:
             return ProbeResult.UNKNOWN
         except Error as error:
-            paused = bool(self._client.paused_subscriptions) or connection.write_buffer_full
+            paused = bool(self._client.full_subscriptions.paused) or connection.write_buffer_full
             read = bool(pongs) or (pings.received == received and not paused)
             return result_of_error(error, read_by_server=read, answered_before=self.answered)
         self.answered = True

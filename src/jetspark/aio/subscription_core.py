@@ -61,7 +61,7 @@ class SubscriptionCore:
         self.thread_callback: Callable[[Msg], object] | None = getattr(callback, "thread_callback", None)
         self._reader_done = None if self.thread_callback is None else asyncio.get_running_loop().create_future()
         sub.wake = partial(_wake, weakref.ref(self))  # weak: the two must not keep each other alive
-        connection.register_drainable(self)
+        connection.draining.drainables.add(self)
         if callback is not None and self.thread_callback is None:
             self._start(callback)
 

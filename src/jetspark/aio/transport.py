@@ -100,7 +100,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
             return
         if client.outbound.chunks:
             self.flush()
-        if client.paused_subscriptions:
+        if client.full_subscriptions.paused:
             self.pause_reading()
 
     def _read_on_soon(self) -> None:

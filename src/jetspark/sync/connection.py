@@ -20,7 +20,7 @@ from jetspark.sync.subscription import Subscription
 from jetspark.sync.subscription_core import Callback, open_subscription
 from jetspark.wire.argument_types import checks_arguments, wrong_type
 from jetspark.wire.connect_keywords import ConnectFields
-from jetspark.wire.connection_state import ConnectionStatus
+from jetspark.wire.connection_status import ConnectionStatus
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.options import ConnectOptions, ServerAddress
 from jetspark.wire.outbound import Payload

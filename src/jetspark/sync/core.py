@@ -23,7 +23,8 @@ from jetspark.sync.callback_thread import CALLBACK_THREAD_PREFIX, CallbackThread
 from jetspark.sync.frame_stage import FrameStage
 from jetspark.sync.loop_thread import EventLoopThread
 from jetspark.sync.message import Msg
-from jetspark.wire.connection_state import ConnectionState, ConnectionStatus
+from jetspark.wire.connection_state import ConnectionState
+from jetspark.wire.connection_status import ConnectionStatus
 from jetspark.wire.errors import ConnectionClosedError
 from jetspark.wire.events import Event
 from jetspark.wire.headers import HeadersLike

@@ -9,20 +9,17 @@ and it reports each change as an event.
 
 from __future__ import annotations
 
-import enum
 import math
-import re
 import secrets
 from collections.abc import Callable
 from random import Random, SystemRandom
-from typing import Final
 from weakref import WeakSet
 
 from jetspark.wire import frames
 from jetspark.wire.connection_listeners import ReplyListener, SessionListener, TimedSender
+from jetspark.wire.connection_status import ConnectionStatus
 from jetspark.wire.errors import (
     AuthenticationError,
-    BadSubjectError,
     ConnectionClosedError,
     CredentialsCallbackError,
     DisconnectedError,
@@ -30,7 +27,6 @@ from jetspark.wire.errors import (
     MaxControlLineError,
     MaxSubscriptionsError,
     PermissionsViolationError,
-    SlowConsumerError,
 )
 from jetspark.wire.events import (
     Closed,
@@ -41,9 +37,9 @@ from jetspark.wire.events import (
     LameDuck,
     Reconnected,
     ServersDiscovered,
-    SlowConsumer,
 )
 from jetspark.wire.frames import PING, Control, Err, Info, Ping, Pong
+from jetspark.wire.full_subscriptions import FullSubscriptions
 from jetspark.wire.inbound import Inbound
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions
@@ -53,27 +49,9 @@ from jetspark.wire.refused_subscriptions import RefusedSubscriptions
 from jetspark.wire.reply_mux import ReplyMux
 from jetspark.wire.server_pool import LASTING_SESSION, Server, ServerPool
 from jetspark.wire.session import ServerInfo, parse_err, parse_info
-from jetspark.wire.subjects import check_filter_subject, check_queue
 from jetspark.wire.subscriptions import Overflow, SubscriptionState, SubscriptionTable
 
-__all__ = ["ConnectionState", "ConnectionStatus"]
-
-_QUEUE_IN_ERROR: Final = re.compile(r'using queue "([^"]*)"', re.IGNORECASE)
-
-
-class ConnectionStatus(enum.Enum):
-    """State of a connection."""
-
-    CONNECTING = "connecting"
-    """The first connect is in progress."""
-    CONNECTED = "connected"
-    """There is a session."""
-    RECONNECTING = "reconnecting"
-    """The session is lost; the client tries to open another one."""
-    DRAINING = "draining"
-    """`drain` was called; the connection closes after it."""
-    CLOSED = "closed"
-    """The connection is closed for good."""
+__all__ = ["ConnectionState"]
 
 
 class ConnectionState:
@@ -89,20 +67,17 @@ class ConnectionState:
         The current server, or the last one; None before the first.
     fatal_error
         Error of a received frame that must end the session; the front then closes the session.
-    paused_subscriptions
-        Subscriptions for which reading must pause.
+    full_subscriptions
+        Subscriptions that are full, and those for which reading must pause.
     has_unconfirmed_publishes
         Whether a session was lost before a PONG confirmed all of its publishes. Some may be lost: flush must know it.
     connection
         The front's connection, which messages use to answer.
     message_type
         The front's class of messages.
-    reply_listeners
-        Objects to call when no answer can come any more. The set holds weak references.
-    timed_senders
-        Objects to call before anything is handed to a socket. The set holds weak references.
-    session_listeners
-        Objects to call when another session is open after a loss. The set holds weak references.
+    reply_listeners, timed_senders, session_listeners
+        Objects to call when no answer can come any more, before anything is handed to a socket, and when another
+        session is open after a loss. The sets hold weak references.
     reconnect_requested
         Whether `request_reconnect` was called, and no session has opened since.
     on_minority
@@ -127,7 +102,7 @@ class ConnectionState:
         self.pings = PingTracker(options.max_outstanding_pings)
         self.reply_mux = ReplyMux(self.new_inbox())
         self.fatal_error: Error | None = None
-        self.paused_subscriptions: set[SubscriptionState] = set()
+        self.full_subscriptions = FullSubscriptions()
         self.has_unconfirmed_publishes = False
         self.connection: object = None
         self.reply_listeners: WeakSet[ReplyListener] = WeakSet()
@@ -141,7 +116,6 @@ class ConnectionState:
         self._sessions = 0
         self._cause_removed = False  # the server will not close the next session for the reason of this one
         self.message_type = message_type
-        self._mux_subscription: SubscriptionState | None = None
 
     @property
     def closed(self) -> bool:
@@ -157,7 +131,7 @@ class ConnectionState:
             self.subscriptions.by_sid,
             on_control=self._on_control,
             on_full=self.on_subscription_full,
-            on_last_message=self._on_last_message,
+            on_last_message=self.subscriptions.remove,
             message_type=self.message_type,
         )
 
@@ -211,7 +185,7 @@ class ConnectionState:
         """
         reason = self._last_server_error or error
         self.outbound.end_session()
-        self.paused_subscriptions.clear()
+        self.full_subscriptions.paused.clear()
         if self.outbound.taken_publishes > self.pings.confirmed_publishes:
             self.has_unconfirmed_publishes = True
         self.pings.confirmed_publishes = self.outbound.taken_publishes
@@ -248,8 +222,9 @@ class ConnectionState:
             sub.discard_pending()
             sub.connection = None
         self._fail_replies(reason)
-        self.paused_subscriptions.clear()
-        self._mux_subscription = self.connection = None
+        self.full_subscriptions.paused.clear()
+        self.connection = None
+        self.reply_mux.end_subscription()
         if was_online:
             self._emit(Disconnected(error))
         if unsent is not None:
@@ -288,13 +263,9 @@ class ConnectionState:
         BadSubjectError, ConnectionClosedError
         """
         self._check_not_draining("accepts no new subscriptions")
-        try:
-            words = check_filter_subject(subject).encode(), check_queue(queue).encode() if queue else b""
-        except UnicodeEncodeError as error:
-            raise BadSubjectError(f"subject {subject!r}: a lone surrogate cannot be encoded as UTF-8") from error
-        sub = SubscriptionState(
-            self.subscriptions.next_sid(),
-            *words,
+        sub = self.subscriptions.create(
+            subject,
+            queue,
             pending_msgs_limit=pending_msgs_limit or self.options.pending_msgs_limit,
             pending_bytes_limit=pending_bytes_limit or self.options.pending_bytes_limit,
             overflow=overflow,
@@ -315,7 +286,7 @@ class ConnectionState:
         """End a subscription now."""
         self.outbound.queue_command(self.subscriptions.remove(subscription, error))
         subscription.discard_pending()
-        self.paused_subscriptions.discard(subscription)
+        self.full_subscriptions.paused.discard(subscription)
 
     def stop_delivery(self, subscription: SubscriptionState) -> bool:
         """Begin to drain: UNSUB, but keep the subscription for messages in transit. Return False if it has ended."""
@@ -325,25 +296,6 @@ class ConnectionState:
             subscription.draining = True
             self.outbound.queue_command(frames.unsub(subscription.sid))
         return True
-
-    def ensure_reply_mux(self) -> ReplyMux:
-        """Return the shared inbox of the requests; subscribe to it if necessary."""
-        if self._mux_subscription is None or self._mux_subscription.ended:
-            self._mux_subscription = self.subscribe(f"{self.reply_mux.inbox}.*")
-            self._mux_subscription.handler = self.reply_mux.deliver
-            self._mux_subscription.wake = self._on_mux_ended
-            self._mux_subscription.waiting = True
-        return self.reply_mux
-
-    def _on_mux_ended(self) -> None:
-        if self._mux_subscription is not None and self._mux_subscription.error is not None:
-            self.reply_mux.fail(self._mux_subscription.error)
-
-    def resume_if_below(self, subscription: SubscriptionState) -> None:
-        """Resume a subscription that was full, if the program took enough of its messages."""
-        if subscription.over_limit and subscription.below_resume_level:
-            subscription.over_limit = subscription.notify_on_take = False
-            self.paused_subscriptions.discard(subscription)
 
     def check_open(self) -> None:
         """Raise ConnectionClosedError when the connection is closed."""
@@ -359,7 +311,7 @@ class ConnectionState:
 
     def tick(self) -> bool:
         """Handle the end of a ping interval: send a PING, or return False if the session is dead."""
-        if self.paused_subscriptions:  # reading is paused, so no PONG can be seen
+        if self.full_subscriptions.paused:  # reading is paused, so no PONG can be seen
             return True
         if not self.pings.tick(self.outbound.publish_count):
             return False
@@ -413,47 +365,22 @@ class ConnectionState:
             error = self._refused.on_line_too_long(str(self.server.address)) or error
             self._cause_removed = len(self.subscriptions) < before
         self._emit(ErrorOccurred(error))
-        if isinstance(error, PermissionsViolationError):
-            self._on_permissions_violation(error, text)
-            return
-        self._last_server_error = error
-        if isinstance(error, AuthenticationError):
-            self.fatal_error = error  # new credentials may be accepted; do not wait until the server closes
-
-    def _on_permissions_violation(self, error: PermissionsViolationError, text: str) -> None:
-        if error.subject is None:
-            return
-        if error.operation == "publish":
+        if not isinstance(error, PermissionsViolationError):
+            self._last_server_error = error
+            if isinstance(error, AuthenticationError):
+                self.fatal_error = error  # new credentials may be accepted; do not wait until the server closes
+        elif error.subject is not None and error.operation == "publish":
             self._fail_replies(error, error.subject)
-            return
-        queue = _QUEUE_IN_ERROR.search(text)
-        for sub in self.subscriptions.find(error.subject.encode(), queue[1].encode() if queue else b""):
-            self.subscriptions.remove(sub, error)
+        elif error.subject is not None:
+            self._refused.on_forbidden(error, error.subject, text)
 
     def on_subscription_full(
         self, subscription: SubscriptionState, then: str = "new messages are dropped until the program reads some"
     ) -> bool:
-        """Handle a message for a full subscription; return whether to keep it (`overflow`).
-
-        If it is dropped, an event reports the full subscription, and `then` says what follows.
-        """
-        if subscription.overflow == "pause":
-            subscription.over_limit = subscription.notify_on_take = True
-            self.paused_subscriptions.add(subscription)
-            return True
-        if not subscription.over_limit:
-            subscription.over_limit = subscription.notify_on_take = True
-            subject = subscription.subject.decode(errors="replace")
-            error = SlowConsumerError(
-                f"subscription to {subject!r} is full: {len(subscription.pending)} messages, "
-                f"{subscription.pending_bytes} bytes; {then}",
-                dropped=subscription.dropped + 1,
-            )
-            self._emit(SlowConsumer(subject, error))
-        return False
-
-    def _on_last_message(self, sub: SubscriptionState) -> None:
-        self.subscriptions.remove(sub)
+        """Handle a message for a full subscription; return whether to keep it. An event reports the first one."""
+        if (event := self.full_subscriptions.add(subscription, then)) is not None:
+            self._emit(event)
+        return subscription.overflow == "pause"
 
 
 def _do_nothing() -> None:

@@ -60,7 +60,7 @@ class Inbound(FrameBuffer):
         *,
         on_control: Callable[[Control], None],
         on_full: Callable[[SubscriptionState], bool],
-        on_last_message: Callable[[SubscriptionState], None],
+        on_last_message: Callable[[SubscriptionState], object],
         message_type: type[Message] = Message,
         limits: FrameLimits = FrameLimits(),  # noqa: B008 (immutable)
     ) -> None:

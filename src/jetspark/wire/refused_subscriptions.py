@@ -1,4 +1,4 @@
-"""Finds the subscriptions that a server refuses for good without naming them, and ends them.
+"""Finds the subscriptions that a server refuses for good, and ends them. Mostly the server does not name them.
 
 A subscription that stayed would be restored in every session: with a control line that is too long, the server closes
 each of them; over the maximum of subscriptions, it gets no message.
@@ -6,7 +6,9 @@ each of them; over the maximum of subscriptions, it gets no message.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Final
 
 from jetspark.wire.errors import Error, MaxControlLineError, MaxSubscriptionsError
 from jetspark.wire.events import ErrorOccurred, Event
@@ -17,6 +19,8 @@ from jetspark.wire.pings import PingTracker
 from jetspark.wire.subscriptions import SubscriptionState, SubscriptionTable
 
 __all__ = ["RefusedSubscriptions"]
+
+_QUEUE_IN_ERROR: Final = re.compile(r'using queue "([^"]*)"', re.IGNORECASE)
 
 
 class RefusedSubscriptions:
@@ -47,6 +51,12 @@ class RefusedSubscriptions:
         for sub in self._subscriptions:
             if len(sub.line) > self._outbound.max_control_line:
                 self._end(sub, line_too_long(sub.line, self._outbound.max_control_line))
+
+    def on_forbidden(self, error: Error, subject: str, text: str) -> None:
+        """End the subscriptions that a permissions violation names (REC-09); `text` is that of the server."""
+        queue = _QUEUE_IN_ERROR.search(text)
+        for sub in self._subscriptions.find(subject.encode(), queue[1].encode() if queue else b""):
+            self._subscriptions.remove(sub, error)
 
     def on_line_too_long(self, where: str) -> MaxControlLineError | None:
         """Return the error for the longest line of this session, and end the subscription if it is one.

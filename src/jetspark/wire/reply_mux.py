@@ -11,6 +11,7 @@ from collections.abc import Callable
 from jetspark.wire.errors import Error, NoRespondersError
 from jetspark.wire.messages import Message
 from jetspark.wire.reply_tokens import new_tokens
+from jetspark.wire.subscriptions import SubscriptionState
 
 __all__ = ["ReplyCallback", "ReplyMux", "is_no_responders"]
 
@@ -35,7 +36,7 @@ class ReplyMux:
         Number of replies that no request waits for: late, second or forged ones. They are dropped.
     """
 
-    __slots__ = ("_callbacks", "_next_token", "_prefix", "inbox", "unmatched_replies")
+    __slots__ = ("_callbacks", "_next_token", "_prefix", "_subscription", "inbox", "unmatched_replies")
 
     def __init__(self, inbox: str) -> None:
         self.inbox = inbox
@@ -43,9 +44,26 @@ class ReplyMux:
         self._callbacks: dict[bytes, tuple[str, ReplyCallback]] = {}
         self._next_token = new_tokens()
         self.unmatched_replies = 0
+        self._subscription: SubscriptionState | None = None
 
     def __len__(self) -> int:
         return len(self._callbacks)
+
+    def ensure_subscribed(self, subscribe: Callable[[str], SubscriptionState]) -> None:
+        """Subscribe to the inbox, unless that was done and the subscription has not ended."""
+        if self._subscription is None or self._subscription.ended:
+            self._subscription = subscribe(f"{self.inbox}.*")
+            self._subscription.handler = self.deliver
+            self._subscription.wake = self._on_subscription_ended
+            self._subscription.waiting = True
+
+    def _on_subscription_ended(self) -> None:
+        if self._subscription is not None and self._subscription.error is not None:
+            self.fail(self._subscription.error)
+
+    def end_subscription(self) -> None:
+        """Leave no reference cycle, as the connection is closed."""
+        self._subscription = None
 
     def add_request(self, subject: str, on_reply: ReplyCallback) -> tuple[bytes, bytes]:
         """Register a request; return its token and its reply subject."""

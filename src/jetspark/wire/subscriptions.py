@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Final, Literal, TypeVar
 
 from jetspark.wire import frames
-from jetspark.wire.errors import Error
+from jetspark.wire.errors import BadSubjectError, Error
 from jetspark.wire.messages import Message
+from jetspark.wire.subjects import check_filter_subject, check_queue
 
 __all__ = ["NO_LIMIT", "Overflow", "SubscriptionState", "SubscriptionTable", "drop_all"]
 
@@ -216,6 +217,28 @@ class SubscriptionTable:
         """Return a new id. Ids are never used twice, so that late messages cannot reach another subscription."""
         self._last_sid += 1
         return self._last_sid
+
+    def create(
+        self,
+        subject: str,
+        queue: str = "",
+        *,
+        pending_msgs_limit: int,
+        pending_bytes_limit: int,
+        overflow: Overflow = "drop",
+    ) -> SubscriptionState:
+        """Return a new subscription, which is not registered yet. Raises BadSubjectError."""
+        try:
+            words = check_filter_subject(subject).encode(), check_queue(queue).encode() if queue else b""
+        except UnicodeEncodeError as error:
+            raise BadSubjectError(f"subject {subject!r}: a lone surrogate cannot be encoded as UTF-8") from error
+        return SubscriptionState(
+            self.next_sid(),
+            *words,
+            pending_msgs_limit=pending_msgs_limit,
+            pending_bytes_limit=pending_bytes_limit,
+            overflow=overflow,
+        )
 
     def add(self, sub: SubscriptionState) -> bytes:
         """Register a subscription; return the SUB to send."""

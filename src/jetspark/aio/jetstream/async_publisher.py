@@ -114,7 +114,7 @@ class AsyncPublisher:
         self._sub.waiting = True
         client.reply_listeners.add(self)
         client.timed_senders.add(self)
-        connection.register_publishes(self)
+        connection.draining.publishes.add(self)
         finalize(self, _unsubscribe, self._loop, client, self._sub).atexit = False
 
     @property

@@ -54,7 +54,7 @@ class PullSubscriptionCore:
         self._drivers: set[PullSubscribeDriver] = set()
         self.delivered = 0
         self._ending = self._ended = False
-        self.connection.register_drainable(self)
+        self.connection.draining.drainables.add(self)
         self._drained_waiter: asyncio.Future[None] | None = None
         self._next_requested: asyncio.Future[None] | None = None
 

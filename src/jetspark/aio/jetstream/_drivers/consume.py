@@ -124,7 +124,7 @@ class ConsumeCore:
         if self.progress is not None:
             self._reports = ProgressReports(self.connection, self._where, self.progress, self.source)
         weakref.finalize(self, _stop_source, loop, self.source).atexit = False
-        self.connection.register_drainable(self)
+        self.connection.draining.drainables.add(self)
         if callback is not None:
             self._handlers = Handlers(callback, self.errors)
             for number in self._handler_numbers(concurrency):

@@ -18,7 +18,7 @@ from jetspark.engine.retry import CREATE_TIMEOUT
 from jetspark.jetstream.config import ConsumerConfig
 from jetspark.jetstream.errors import ConnectionClosedError, Error
 from jetspark.jetstream.info import ConsumerInfo
-from jetspark.wire.connection_state import ConnectionStatus
+from jetspark.wire.connection_status import ConnectionStatus
 from jetspark.wire.messages import Message
 
 __all__ = ["OrderedPullDriver"]

@@ -190,7 +190,7 @@ class PushDriver:
             self._heartbeat_timer = HeartbeatTimer(monitor, self._is_paused, self._alarm)
 
     def _is_paused(self) -> bool:
-        return bool(self._client.paused_subscriptions)
+        return bool(self._client.full_subscriptions.paused)
 
     @property
     def _name(self) -> str:
