@@ -10,6 +10,7 @@ from jetspark.aio.jetstream.consumer_manager import ConsumerManager
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager
+from jetspark.aio.jetstream.stream_base import StreamBase
 from jetspark.engine.ordered_config import OrderedFields
 from jetspark.engine.ordered_stream import OnStreamRecreated
 from jetspark.jetstream.config import ConsumerConfig
@@ -21,18 +22,12 @@ __all__ = ["StreamConsumers"]
 
 
 @checks_arguments()
-class StreamConsumers:
+class StreamConsumers(StreamBase):
     """The calls of a stream for its consumers. Parameters and errors are those of the same calls of the context."""
 
     def __init__(self, core: JetStreamCore, info: StreamInfo) -> None:
-        self._core = core
-        self._info = info
+        super().__init__(core, info)
         self._consumers = ConsumerManager(core)
-
-    @property
-    def name(self) -> str:
-        """Name of the stream."""
-        return self._info.config.name
 
     async def create_consumer(
         self,

@@ -17,22 +17,17 @@ from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
-from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.sync.jetstream.stream_base import StreamBase
 from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["StreamConsumers"]
 
 
 @checks_arguments()
-class StreamConsumers(LoopProxy):
+class StreamConsumers(StreamBase):
     """The calls of a stream for its consumers. Parameters and errors are those of the same calls of the context."""
 
     _inner: aio.StreamConsumers
-
-    @property
-    def name(self) -> str:
-        """Name of the stream."""
-        return self._inner.name
 
     def create_consumer(
         self,
