@@ -14,15 +14,12 @@ from jetspark.errors import (
     ConnectionClosedError,
     DisconnectedError,
     Error,
-    OutboundBufferLimitError,
 )
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.connection_status import ConnectionStatus
 from jetspark.wire.events import Closed, Connected, Disconnected, ErrorOccurred, Event, EventQueue, Reconnected
-from jetspark.wire.headers import Headers
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions
-from jetspark.wire.outbound import Outbound
 from jetspark.wire.pings import PingTracker
 from jetspark.wire.server_pool import Server, ServerPool
 from jetspark.wire.session import ServerInfo
@@ -183,48 +180,6 @@ def test_answers_are_matched_to_pings_in_order() -> None:
     pings.on_session_lost(lost)
     assert seen == [("first", None), ("second", lost)]
     pings.on_pong()  # an extra pong
-
-
-# -- the outbound buffer ---------------------------------------------------------------------------------------
-
-
-def test_frames_follow_the_protocol() -> None:
-    outbound = Outbound(1000)
-    assert outbound.encode("a.b", b"xy", "", None) == b"PUB a.b 2\r\nxy\r\n"
-    assert outbound.encode("a", b"", "r.s", None) == b"PUB a r.s 0\r\n\r\n"
-    assert outbound.encode("a", b"xy", "", {"K": "v"}) == b"HPUB a 18 20\r\nNATS/1.0\r\nK: v\r\n\r\nxy\r\n"
-    assert outbound.encode("a", b"xy", b"r", Headers()) == b"HPUB a r 12 14\r\nNATS/1.0\r\n\r\nxy\r\n"
-
-
-def test_a_new_session_restores_subscriptions_first_and_drops_old_commands() -> None:
-    outbound = Outbound(1000)
-    outbound.begin_session(b"")
-    outbound.queue_publish(b"PUB a 0\r\n\r\n")
-    outbound.queue_command(b"SUB b 1\r\n")
-    outbound.queue_command(b"PING\r\n")
-    outbound.end_session()
-    outbound.queue_command(b"UNSUB 1\r\n")
-    outbound.queue_publish(b"PUB c 0\r\n\r\n")
-    outbound.begin_session(b"SUB b 1\r\n")
-    assert outbound.take_all() == b"SUB b 1\r\nPUB a 0\r\n\r\nPUB c 0\r\n\r\n"
-    assert (outbound.size, outbound.taken_publishes) == (0, 2)
-
-
-def test_the_buffer_limit_applies_only_without_a_session() -> None:
-    outbound = Outbound(10)
-    with pytest.raises(OutboundBufferLimitError):
-        outbound.queue_publish(b"x" * 11)
-    outbound.begin_session(b"")
-    assert outbound.queue_publish(b"x" * 11) == 11
-
-
-def test_checked_subjects_are_remembered_up_to_a_limit() -> None:
-    outbound = Outbound(10)
-    for number in range(5000):
-        outbound.encode(f"a.{number}", b"", "", None)
-    assert len(outbound._subjects) <= 1024
-    with pytest.raises(BadSubjectError):
-        outbound.encode("a b", b"", "", None)
 
 
 # -- subscriptions -----------------------------------------------------------------------------------------------

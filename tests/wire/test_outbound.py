@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from jetspark.errors import ConnectionClosedError, DisconnectedError, MaxPayloadError, OutboundBufferLimitError
+from jetspark.errors import (
+    BadSubjectError,
+    ConnectionClosedError,
+    DisconnectedError,
+    MaxPayloadError,
+    OutboundBufferLimitError,
+)
+from jetspark.wire.headers import Headers
 from jetspark.wire.outbound import Outbound
 
 
@@ -54,3 +61,42 @@ def test_an_acknowledgement_goes_to_the_exact_reply_subject() -> None:
         with pytest.raises(ConnectionClosedError):
             answer(b"$JS.ACK.x", b"+ACK")
     assert not outbound.chunks
+
+
+def test_frames_follow_the_protocol() -> None:
+    outbound = Outbound(1000)
+    assert outbound.encode("a.b", b"xy", "", None) == b"PUB a.b 2\r\nxy\r\n"
+    assert outbound.encode("a", b"", "r.s", None) == b"PUB a r.s 0\r\n\r\n"
+    assert outbound.encode("a", b"xy", "", {"K": "v"}) == b"HPUB a 18 20\r\nNATS/1.0\r\nK: v\r\n\r\nxy\r\n"
+    assert outbound.encode("a", b"xy", b"r", Headers()) == b"HPUB a r 12 14\r\nNATS/1.0\r\n\r\nxy\r\n"
+
+
+def test_a_new_session_restores_subscriptions_first_and_drops_old_commands() -> None:
+    outbound = Outbound(1000)
+    outbound.begin_session(b"")
+    outbound.queue_publish(b"PUB a 0\r\n\r\n")
+    outbound.queue_command(b"SUB b 1\r\n")
+    outbound.queue_command(b"PING\r\n")
+    outbound.end_session()
+    outbound.queue_command(b"UNSUB 1\r\n")
+    outbound.queue_publish(b"PUB c 0\r\n\r\n")
+    outbound.begin_session(b"SUB b 1\r\n")
+    assert outbound.take_all() == b"SUB b 1\r\nPUB a 0\r\n\r\nPUB c 0\r\n\r\n"
+    assert (outbound.size, outbound.taken_publishes) == (0, 2)
+
+
+def test_the_buffer_limit_applies_only_without_a_session() -> None:
+    outbound = Outbound(10)
+    with pytest.raises(OutboundBufferLimitError):
+        outbound.queue_publish(b"x" * 11)
+    outbound.begin_session(b"")
+    assert outbound.queue_publish(b"x" * 11) == 11
+
+
+def test_checked_subjects_are_remembered_up_to_a_limit() -> None:
+    outbound = Outbound(10)
+    for number in range(5000):
+        outbound.encode(f"a.{number}", b"", "", None)
+    assert len(outbound._subjects) <= 1024
+    with pytest.raises(BadSubjectError):
+        outbound.encode("a b", b"", "", None)

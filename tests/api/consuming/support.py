@@ -16,7 +16,7 @@ from tests.fronts import Ground, Spy, connect, eventually
 
 import jetspark
 from jetspark.aio import Msg
-from jetspark.aio.jetstream import ConsumeContext, Consumer, JetStream
+from jetspark.aio.jetstream import ConsumeContext, Consumer, JetStream, Stream
 from jetspark.jetstream.ack import parse_ack_subject
 from jetspark.wire.frames import MessageLine
 
@@ -27,6 +27,7 @@ __all__ = [
     "consumer_of",
     "cut_off",
     "dropping_context",
+    "filled_stream",
     "max_refused_pulls",
     "numbered",
     "payloads",
@@ -186,3 +187,10 @@ async def dropping_context(ground: Ground, drop: Callable[[int], bool], *, of_ea
             yield connection.jetstream(domain=ground.profile.domain)
         finally:
             await connection.close()
+
+
+async def filled_stream(ground: Ground, count: int, **fields: Any) -> Stream:
+    """Return a stream with the messages `0`, `1`, ..."""
+    stream = await ground.stream(**fields)
+    await ground.fill(f"{stream.name}.a", *numbered(0, count))
+    return stream

@@ -6,11 +6,23 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
+
+from tests.fronts import Ground
 
 from jetspark.aio import Connection
+from jetspark.aio.jetstream import AsyncPublishOptions, PubAckFuture
+from jetspark.jetstream import PubAck
 
-__all__ = ["distant_server", "requests_in_flight", "until"]
+__all__ = [
+    "ack_of",
+    "async_context",
+    "distant_server",
+    "last_sequence",
+    "requests_in_flight",
+    "subscriptions_of",
+    "until",
+]
 
 
 def requests_in_flight(nc: Connection) -> int:
@@ -54,3 +66,29 @@ async def distant_server(port: int, delay: float) -> AsyncIterator[str]:
             task.cancel()
         await asyncio.gather(*sessions, return_exceptions=True)
         await server.wait_closed()
+
+
+async def last_sequence(stream: Any) -> int:
+    """Return the sequence of the last message of a stream."""
+    return int((await stream.info()).state.last_sequence)
+
+
+def async_context(ground: Ground, **settings: Any) -> Any:
+    """Return a context with options of `publish_async`."""
+    return ground.nc.jetstream(domain=ground.profile.domain, publishing=AsyncPublishOptions(**settings))
+
+
+def subscriptions_of(ground: Ground) -> list[str]:
+    """Return the subjects that the server knows for the connection under test."""
+    found = ground.server.monitor("/connz", subs="1")
+    mine = next(
+        each
+        for each in cast("list[dict[str, Any]]", found["connections"])
+        if each["cid"] == ground.nc.server_info.client_id
+    )
+    return list(mine.get("subscriptions_list", ()))
+
+
+async def ack_of(future: PubAckFuture) -> PubAck:
+    """Return the result of a future; a coroutine, for functions that take no awaitable."""
+    return await future

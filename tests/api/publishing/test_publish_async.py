@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
 from typing import Any, cast
 
 import pytest
-from tests.api.publishing.support import distant_server, until
+from tests.api.publishing.support import ack_of, async_context, distant_server, subscriptions_of
 from tests.fronts import Ground, connect, eventually
 
 from jetspark.aio.jetstream import AsyncPublishOptions, PubAckFuture, RetryPolicy
 from jetspark.errors import (
     ConfigError,
-    ConnectionClosedError,
-    DrainTimeoutError,
     Error,
     NoStreamResponseError,
-    PermissionsViolationError,
     PublishTimeoutError,
     TooManyStalledError,
     WrongEventLoopError,
@@ -29,29 +25,14 @@ from jetspark.jetstream import PubAck
 ONE_PROFILE = pytest.mark.parametrize("profile", ["default"], indirect=True)
 
 
-def _context(ground: Ground, **settings: Any) -> Any:
-    return ground.nc.jetstream(domain=ground.profile.domain, publishing=AsyncPublishOptions(**settings))
-
-
-def _subscriptions(ground: Ground) -> list[str]:
-    """Return the subjects that the server knows for the connection under test."""
-    found = ground.server.monitor("/connz", subs="1")
-    mine = next(
-        each
-        for each in cast("list[dict[str, Any]]", found["connections"])
-        if each["cid"] == ground.nc.server_info.client_id
-    )
-    return list(mine.get("subscriptions_list", ()))
-
-
 @pytest.mark.conformance("PUB-10")
 @pytest.mark.profiles
 async def test_a_thousand_publishes_have_their_own_futures_and_share_one_subscription(ground: Ground) -> None:
     stream = await ground.stream()
-    before = set(_subscriptions(ground))
+    before = set(subscriptions_of(ground))
     futures = [await ground.js.publish_async(f"{stream.name}.a", b"%d" % number) for number in range(1000)]
     await ground.js.publish_async_completed(20)
-    fresh = set(_subscriptions(ground)) - before
+    fresh = set(subscriptions_of(ground)) - before
     assert len(fresh) == 1
     assert fresh.pop().endswith(".*")
     assert [future.result().sequence for future in futures] == list(range(1, 1001))
@@ -67,13 +48,9 @@ async def test_a_thousand_publishes_have_their_own_futures_and_share_one_subscri
 async def test_a_future_can_be_awaited_repeatedly_and_by_several_tasks(ground: Ground) -> None:
     stream = await ground.stream()
     future = await ground.js.publish_async(f"{stream.name}.a")
-    acks = await asyncio.gather(*(_ack(future) for _ in range(3)))
+    acks = await asyncio.gather(*(ack_of(future) for _ in range(3)))
     assert acks == [PubAck(stream=stream.name, sequence=1, domain=ground.profile.domain or "")] * 3
     assert await future == future.result() == acks[0]
-
-
-async def _ack(future: PubAckFuture) -> PubAck:
-    return await future
 
 
 @pytest.mark.conformance("PUB-10")
@@ -118,7 +95,7 @@ async def test_r46_an_error_reaches_its_own_future(ground: Ground) -> None:
 @pytest.mark.conformance("PUB-11")
 @pytest.mark.blocking
 async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
-    js = _context(ground, max_pending=10, stall_wait=10)
+    js = async_context(ground, max_pending=10, stall_wait=10)
     stream = await ground.stream()
     futures = []
     for _ in range(500):
@@ -130,7 +107,7 @@ async def test_a_full_window_waits_for_acknowledgements(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-11")
 async def test_a_window_that_stays_full_is_an_error_after_the_stall_wait(ground: Ground) -> None:
-    js = _context(ground, max_pending=10, ack_timeout=1.5)
+    js = async_context(ground, max_pending=10, ack_timeout=1.5)
     stream = await ground.stream(no_ack=True)
     loop = asyncio.get_running_loop()
     futures = [await js.publish_async(f"{stream.name}.a") for _ in range(10)]
@@ -162,7 +139,7 @@ async def test_the_default_window_is_four_thousand(ground: Ground) -> None:
 
 @pytest.mark.conformance("PUB-12")
 async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_slot(ground: Ground) -> None:
-    js = _context(ground, max_pending=2, ack_timeout=0.5, stall_wait=10)
+    js = async_context(ground, max_pending=2, ack_timeout=0.5, stall_wait=10)
     silent, stream = await ground.stream(no_ack=True), await ground.stream()
     futures = [await js.publish_async(f"{silent.name}.a") for _ in range(2)]
     assert (await (await js.publish_async(f"{stream.name}.a"))).sequence == 1  # it waited until the window had space
@@ -175,7 +152,7 @@ async def test_a_publish_that_is_not_acknowledged_in_time_fails_and_frees_its_sl
 
 @pytest.mark.conformance("PUB-12")
 async def test_a_late_acknowledgement_reaches_no_future(ground: Ground) -> None:
-    js = _context(ground, ack_timeout=0.5)  # this one is also sent in time
+    js = async_context(ground, ack_timeout=0.5)  # this one is also sent in time
     subject = ground.name("service")
     subscription = await ground.admin.subscribe(subject)
     await ground.admin.flush()
@@ -194,7 +171,7 @@ async def test_a_late_acknowledgement_reaches_no_future(ground: Ground) -> None:
 @pytest.mark.conformance("PUB-12")
 @pytest.mark.blocking
 async def test_retries_do_not_delay_other_publishes(ground: Ground) -> None:
-    js = _context(ground, retry=RetryPolicy(attempts=1, wait=1))
+    js = async_context(ground, retry=RetryPolicy(attempts=1, wait=1))
     stream = await ground.stream()
     nobody = await js.publish_async(ground.name("nobody"))
     other = await js.publish_async(f"{stream.name}.a")
@@ -216,7 +193,7 @@ async def test_a_reply_subject_cannot_be_set(ground: Ground) -> None:
 @pytest.mark.blocking
 async def test_the_error_handler_gets_each_failure(ground: Ground) -> None:
     failed: list[tuple[str, Error | None]] = []
-    js = _context(ground, on_error=lambda future: failed.append((future.subject, future.exception())))
+    js = async_context(ground, on_error=lambda future: failed.append((future.subject, future.exception())))
     stream = await ground.stream(allow_msg_ttl=False)
     await js.publish_async(f"{stream.name}.a")
     await js.publish_async(f"{stream.name}.b", expected_last_sequence=7)
@@ -236,7 +213,7 @@ async def test_completed_waits_for_a_handler_that_blocks_and_handlers_may_wait_t
         js.inner.publish_async_completed(20)
         handled.append(future.subject)
 
-    js = _context(ground, on_error=handle)
+    js = async_context(ground, on_error=handle)
     stream = await ground.stream()
     for name in "ab":
         await js.publish_async(f"{stream.name}.{name}", expected_last_sequence=7)
@@ -271,7 +248,7 @@ async def test_a_handler_may_be_a_coroutine_function(ground: Ground) -> None:
         await asyncio.sleep(0)
         failed.append(future.subject)
 
-    js = _context(ground, on_error=handle)
+    js = async_context(ground, on_error=handle)
     stream = await ground.stream()
     await js.publish_async(f"{stream.name}.a", expected_last_sequence=7)
     await eventually(lambda: failed == [f"{stream.name}.a"])
@@ -297,7 +274,7 @@ async def test_an_open_future_is_not_done_and_calls_its_callbacks_later(ground: 
 @pytest.mark.parametrize("front", ["sync"], indirect=True)
 @ONE_PROFILE
 async def test_a_blocking_future_waits_for_its_timeout(ground: Ground) -> None:
-    js = _context(ground, ack_timeout=0.6)
+    js = async_context(ground, ack_timeout=0.6)
     stream = await ground.stream(no_ack=True)
     future = cast("Any", await js.publish_async(f"{stream.name}.a")).inner
     with pytest.raises(PublishTimeoutError, match="stays under way"):
@@ -318,99 +295,6 @@ async def test_each_caller_gets_a_new_error_object(ground: Ground) -> None:
     assert errors[0] is not errors[1]
     assert errors[0].last_sequence == errors[1].last_sequence == 0
     assert future.exception() is not future.exception()
-
-
-@pytest.mark.blocking
-async def test_close_fails_publishes_in_flight(ground: Ground) -> None:
-    nc = await ground.connect()
-    js = nc.jetstream(domain=ground.profile.domain)
-    stream = await ground.stream(no_ack=True)
-    futures = [await js.publish_async(f"{stream.name}.a") for _ in range(5)]
-    waiting = [asyncio.ensure_future(_ack(future)) for future in futures]
-    await nc.close()
-    for future in waiting:
-        with pytest.raises(ConnectionClosedError):
-            await future
-    assert js.publish_async_pending == 0
-    with pytest.raises(ConnectionClosedError):
-        await js.publish_async(f"{stream.name}.a")
-
-
-@pytest.mark.blocking
-async def test_drain_waits_for_acknowledgements(ground: Ground) -> None:
-    nc = await ground.connect()
-    js = nc.jetstream(domain=ground.profile.domain)
-    stream = await ground.stream()
-    futures = [await js.publish_async(f"{stream.name}.a") for _ in range(500)]
-    await nc.drain()
-    assert [future.result().sequence for future in futures] == list(range(1, 501))
-
-
-async def test_drain_without_acknowledgements_ends_at_its_timeout(ground: Ground) -> None:
-    nc = await ground.connect()
-    js = nc.jetstream(domain=ground.profile.domain)
-    stream = await ground.stream(no_ack=True)
-    future = await js.publish_async(f"{stream.name}.a")
-    with pytest.raises(DrainTimeoutError, match=r"1 publishes( are)? not acknowledged"):
-        await nc.drain(0.2)
-    assert nc.closed
-    assert isinstance(future.exception(), ConnectionClosedError)
-
-
-@pytest.mark.parametrize("profile", ["private_inbox"], indirect=True)
-async def test_a_forbidden_inbox_fails_publishes_in_flight(ground: Ground) -> None:
-    nc = await ground.connect(inbox_prefix="_INBOX_elsewhere")
-    stream = await ground.stream()
-    js = nc.jetstream()
-    for _ in range(2):
-        future = await js.publish_async(f"{stream.name}.a")
-        with pytest.raises(PermissionsViolationError, match="_INBOX_elsewhere"):
-            await future
-    assert js.publish_async_pending == 0
-
-
-@pytest.mark.parametrize("profile", ["private_inbox"], indirect=True)
-async def test_a_publish_to_a_forbidden_subject_fails_at_once(ground: Ground) -> None:
-    ground.server.reload(_with_denied(ground, "denied.>"))
-    try:
-        nc = await ground.connect()
-        js = nc.jetstream()
-        stream = await ground.stream()
-        denied = await js.publish_async("denied.a")
-        good = await js.publish_async(f"{stream.name}.a")
-        with pytest.raises(PermissionsViolationError, match=r"denied\.a"):
-            await denied
-        assert (await good).sequence == 1
-        with pytest.raises(PermissionsViolationError, match=r"denied\.a"):
-            await js.publish("denied.a")
-    finally:
-        ground.server.reload(dict(ground.profile.config))
-
-
-def _with_denied(ground: Ground, subject: str) -> dict[str, Any]:
-    users = cast("Any", ground.profile.config["authorization"])["users"]
-    alice = {**users[0], "permissions": {**users[0]["permissions"], "publish": {"deny": subject}}}
-    return {**ground.profile.config, "authorization": {"users": [alice, *users[1:]]}}
-
-
-@ONE_PROFILE
-async def test_a_garbage_collected_context_ends_its_subscription_after_its_publishes(ground: Ground) -> None:
-    stream = await ground.stream()
-    before = set(_subscriptions(ground))
-    js = _context(ground)
-    future = await js.publish_async(f"{stream.name}.a")
-    del js
-    gc.collect()
-    assert (await future).sequence == 1
-    assert len(set(_subscriptions(ground)) - before) == 1
-    del future
-
-    async def gone() -> bool:
-        gc.collect()
-        await ground.nc.flush()
-        return set(_subscriptions(ground)) == before
-
-    await until(gone)
 
 
 @pytest.mark.parametrize("front", ["aio"], indirect=True)
@@ -448,7 +332,7 @@ async def test_r49_a_long_round_trip_costs_its_time_once_and_not_for_each_messag
 
 @pytest.mark.blocking
 async def test_several_publishers_share_a_window(ground: Ground) -> None:
-    js = _context(ground, max_pending=20, stall_wait=20)
+    js = async_context(ground, max_pending=20, stall_wait=20)
     stream = await ground.stream()
 
     async def publisher(token: int) -> list[PubAckFuture]:

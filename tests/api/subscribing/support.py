@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tests.api.sieve import Sieve
 from tests.connection.support import Recorder, eventually
 from tests.fronts import Ground, connect
 
@@ -14,6 +15,8 @@ from jetspark.aio import Connection, Msg
 from jetspark.aio.jetstream import JetStream, PullSubscription, PushSubscription
 from jetspark.errors import MissedHeartbeatError
 from jetspark.events import ErrorOccurred
+from jetspark.jetstream.ack import parse_ack_subject
+from jetspark.wire.frames import MessageLine
 
 __all__ = [
     "Side",
@@ -22,8 +25,11 @@ __all__ = [
     "consumers_left",
     "errors",
     "faults",
+    "fill",
     "gone",
     "live",
+    "loses_every",
+    "numbers",
     "open_pulls",
     "reported_error",
     "side",
@@ -122,3 +128,23 @@ async def open_pulls(subscription: PullSubscription, count: int) -> None:
         return (await subscription.consumer_info()).num_waiting == count
 
     await eventually(held, what=f"{count} open pulls")
+
+
+def numbers(messages: list[Msg]) -> list[int]:
+    """Return the payloads as numbers."""
+    return [int(message.payload) for message in messages]
+
+
+async def fill(ground: Ground, subject: str, first: int, last: int) -> None:
+    """Publish the numbers `first` to `last`."""
+    await ground.fill(subject, *(b"%d" % number for number in range(first, last + 1)))
+
+
+def loses_every(count: int, sieve: Sieve) -> None:
+    """Drop every n-th delivery of each consumer. A count over all consumers could hit the first delivery each time."""
+
+    def loses(line: MessageLine, _content: bytes) -> bool:
+        reply = line.reply.decode()
+        return reply.startswith("$JS.ACK.") and parse_ack_subject(reply).consumer_sequence % count == 0
+
+    sieve.loses = loses
