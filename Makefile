@@ -56,6 +56,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python tools/check_words.py
+	$(BIN)/python tools/check_sizes.py
 
 types: $(READY)
 	$(BIN)/mypy

@@ -17,7 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from tools.public_source import Definition, Entry, Member, Module, first_sentence, load, named_types, public_entry
+from tools.parsed_modules import Definition, Module, load
+from tools.public_source import Entry, Member, first_sentence, named_types, public_entry
 
 from jetspark.jetstream.errors import api_error
 from jetspark.spark.options.table import OPTIONS

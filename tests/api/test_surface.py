@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import pytest
 from tests.fronts import PROFILES, Profile
-from tools.public_source import load, public_entry
+from tools.parsed_modules import load
+from tools.public_source import public_entry
 
 from jetspark import aio, sync
 from jetspark.aio import jetstream as aio_jetstream

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.pages import DOCS
+from tools.parsed_modules import load
 from tools.public_names import MODULES, PAGE, changes, main, make, names_of
-from tools.public_source import Entry, first_sentence, load, public_entry
+from tools.public_source import Entry, first_sentence, public_entry
 
-from tools import public_names, public_source
+from tools import parsed_modules, public_names
 
 SAMPLE = '''"""A module. It is for tests."""
 from dataclasses import dataclass, field
@@ -108,7 +109,7 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Entry]:
     package.mkdir()
     (package / "__init__.py").write_text(SAMPLE)
     (package / "base.py").write_text(BASE)
-    monkeypatch.setattr(public_source, "SRC", tmp_path)
+    monkeypatch.setattr(parsed_modules, "SRC", tmp_path)
     load.cache_clear()
     try:
         module = load("sample_names")
