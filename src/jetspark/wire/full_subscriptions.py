@@ -1,4 +1,4 @@
-"""What happens if a subscription is full: new messages are dropped and reported, or reading pauses (`Overflow`)."""
+"""Full subscriptions: new messages are dropped and reported, or reading pauses (`Overflow`)."""
 
 from __future__ import annotations
 
