@@ -6,6 +6,7 @@ package only, so the public names of a handle are all that a user sees.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Generic, Protocol, TypeVar
 
 from jetspark.wire.errors import Error
@@ -13,7 +14,7 @@ from jetspark.wire.headers import HeadersLike
 from jetspark.wire.messages import Message
 from jetspark.wire.outbound import Payload
 
-__all__ = ["AckSender", "Drainable", "HasCore", "PendingPublishes", "core_of"]
+__all__ = ["AckSender", "Cancellable", "Drainable", "HasCore", "PendingPublishes", "RequestTimer", "core_of"]
 
 C = TypeVar("C")
 
@@ -44,6 +45,20 @@ class AckSender(Protocol):
 
     async def request(self, subject: str, payload: Payload, timeout: float) -> Message:  # noqa: ASYNC109
         """Send a request and return the reply."""
+
+
+class Cancellable(Protocol):
+    """A timer that can be cancelled."""
+
+    def cancel(self) -> None:
+        """Do nothing when the time comes."""
+
+
+class RequestTimer(Cancellable, Protocol):
+    """A timer that ends a request, and does more before that."""
+
+    def start(self, answered: asyncio.Future[Message], subject: str, timeout: float) -> None:
+        """Let the request fail after so many seconds."""
 
 
 class Drainable(Protocol):

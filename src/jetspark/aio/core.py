@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final, cast
 
+from jetspark.aio._interfaces import Cancellable, RequestTimer
 from jetspark.aio.drain import ConnectionDrain, down_error
 from jetspark.aio.futures import expire_request, settle_better_request, settle_ping, settle_request
 from jetspark.aio.loop_end import call_unless_loop_ends
@@ -283,39 +284,49 @@ class ConnectionCore:
         own_inbox: bool = False,
         wildcards: bool = False,
         seconds_for_better: Callable[[Message], float] | None = None,
+        timer: RequestTimer | None = None,
     ) -> Msg:
         """Send a request and wait for its answer; see `Connection.request`. `wildcards` allows them in the subject.
 
-        `seconds_for_better` says how long to wait for a better answer than the given one; 0 takes it.
+        `seconds_for_better` says how long to wait for a better answer than the given one; 0 takes it. `timer` ends the
+        request instead of a timer of its own.
         """
-        self.check_loop()
-        self.check_reachable()
-        answered: asyncio.Future[Message] = self.loop.create_future()
-        timer = self.loop.call_later(timeout, expire_request, answered, subject, timeout)
+        if get_running_loop() is not self.loop:
+            raise self._wrong_loop_error()
+        if self.client.status is ConnectionStatus.DRAINING:
+            self.check_reachable()
+        answered: asyncio.Future[Any] = self.loop.create_future()
+        if timer is None:
+            handle: Cancellable = self.loop.call_later(timeout, expire_request, answered, subject, timeout)
+        else:
+            timer.start(answered, subject, timeout)
+            handle = timer
         try:
             if own_inbox:
-                return cast(
-                    "Msg",
-                    await request_with_own_inbox(self.client, self.flush_now, subject, payload, headers, answered),
-                )
+                inbox_call = request_with_own_inbox(self.client, self.flush_now, subject, payload, headers, answered)
+                return cast("Msg", await inbox_call)
             requests = self.client.reply_mux
             requests.ensure_subscribed(self.client.subscribe)
             settle: ReplyCallback = partial(settle_request, answered)
             if seconds_for_better is not None:
                 settle = partial(settle_better_request, answered, seconds_for_better)
-            token, reply = requests.add_request(subject, settle)
+            token, inbox = requests.add_request(subject, settle)
             frame = b""
             try:
-                frame = self.outbound.encode(subject, payload, reply, headers, wildcards=wildcards)
+                frame = self.outbound.encode(subject, payload, inbox, headers, wildcards=wildcards)
                 self.outbound.queue_publish(frame)
                 self.flush_now()
-                return cast("Msg", await answered)
+                reply: Msg = await answered
+            except BaseException:
+                self.outbound.withdraw((frame,))  # nobody waits for the answer: do not send it after a reconnect
+                raise
+            else:
+                return reply
             finally:
                 requests.remove_request(token)
-                self.outbound.withdraw((frame,))  # nobody waits for the answer: do not send it after a reconnect
                 del settle  # it holds `answered`
         finally:
-            timer.cancel()
+            handle.cancel()
             del answered  # it may hold an exception whose traceback holds this frame
 
     # -- receiving -----------------------------------------------------------------------------------------------
@@ -361,6 +372,7 @@ class ConnectionCore:
         self.client.close()
         self._supervisor.shutdown()
         self.reader_threads.close()
+        self.server_check.close()
         self.tasks.begin_close()
         closed = False
         try:

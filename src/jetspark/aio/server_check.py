@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
+from types import TracebackType
 from typing import Any, Final, Protocol
 
 from jetspark.aio.connection_tasks import ConnectionTasks
@@ -30,7 +30,7 @@ from jetspark.wire.events import Event, ServerLeft
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions, ServerAddress
 
-__all__ = ["CheckedConnection", "ServerCheck"]
+__all__ = ["CallWatch", "CheckedConnection", "ServerCheck"]
 
 _PROBE: Final = AccountInfoRequest()
 
@@ -68,6 +68,38 @@ class CheckedConnection(Protocol):
         """The tasks that end with the connection."""
 
 
+class CallWatch:
+    """A context manager for a call of JetStream: check the server if it takes long, or fails as if JetStream was away.
+
+    All calls of a connection share one timer, which is for the oldest of them. It is not cancelled when a call ends,
+    because that costs time.
+    """
+
+    __slots__ = ("_check", "began")
+
+    began: float
+
+    def __init__(self, check: ServerCheck) -> None:
+        self._check = check
+
+    def __enter__(self) -> None:
+        check = self._check
+        self.began = check.loop.time()
+        check.calls[self] = None
+        if check.timer is None:
+            check.start_timer(self.began)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        check = self._check
+        check.calls.pop(self, None)
+        if error is None:
+            check.answered = True
+        elif isinstance(error, Error) and is_sign_of_trouble(error):
+            check.suspect(self.began)
+
+
 class ServerCheck:
     """The checks of one connection.
 
@@ -77,12 +109,21 @@ class ServerCheck:
         Prefix of the JetStream API that the program uses, with its final dot; None without JetStream.
     answered
         Whether JetStream has answered on this connection.
+    loop
+        The event loop of the connection.
+    calls
+        The watched calls in progress, the oldest first, without those that took long already.
+    timer
+        For the oldest call; it may run when no call is in progress any more.
     """
 
     def __init__(self, connection: CheckedConnection) -> None:
         self.prefix: str | None = None
         self.answered = False
         self._connection: CheckedConnection = weakref.proxy(connection)  # the connection owns this object
+        self.loop = connection.loop
+        self.calls: dict[CallWatch, None] = {}
+        self.timer: asyncio.TimerHandle | None = None
         self._client = connection.client
         self._health = ServerHealth()
         self._enabled = connection.options.leave_unavailable_server and connection.options.reconnect
@@ -100,21 +141,27 @@ class ServerCheck:
         self._health.lost_cluster()
         self.suspect()
 
-    @contextmanager
-    def watch(self) -> Iterator[None]:
-        """Run a call of JetStream; check the server if it takes long, or fails as if JetStream was away."""
-        loop = self._connection.loop
-        began = loop.time()
-        timer = loop.call_later(SUSPECT_AFTER, self.suspect, began)
-        try:
-            yield
-            self.answered = True
-        except Error as error:
-            if is_sign_of_trouble(error):
-                self.suspect(began)
-            raise
-        finally:
-            timer.cancel()
+    def start_timer(self, oldest: float) -> None:
+        """Start the timer for the oldest call."""
+        if self._enabled and not self._client.closed:
+            self.timer = self.loop.call_at(oldest + SUSPECT_AFTER, _check_calls, weakref.ref(self))
+
+    def on_timer(self) -> None:
+        """Handle the calls that take long."""
+        now = self.loop.time()
+        self.timer = None
+        for call in list(self.calls):
+            if call.began + SUSPECT_AFTER > now:
+                self.start_timer(call.began)
+                return
+            del self.calls[call]
+            self.suspect(call.began)
+
+    def close(self) -> None:
+        """Stop the timer, as the connection closes."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
     def note(self, error: Error | None) -> None:
         """Check the server if this error of a reader is a sign of trouble."""
@@ -164,3 +211,9 @@ class ServerCheck:
             return result_of_error(error, read_by_server=read, answered_before=self.answered)
         self.answered = True
         return ProbeResult.CUT_OFF if self._client.servers.in_minority else ProbeResult.ANSWERED
+
+
+def _check_calls(check: weakref.ref[ServerCheck]) -> None:
+    """Handle the timer, which does not keep the connection alive."""
+    if (found := check()) is not None:
+        found.on_timer()

@@ -148,8 +148,9 @@ class SessionProtocol(asyncio.BufferedProtocol):
         """Send the queue, even if the transport has paused writing."""
         outbound = self._client.outbound
         if outbound.chunks and outbound.online and self._transport is not None:
-            for each in self._client.timed_senders:
-                each.expire_late()
+            if self._client.timed_senders:  # the iterator of a weak set costs time
+                for each in self._client.timed_senders:
+                    each.expire_late()
             try:
                 self._transport.write(outbound.take_all())
             except Exception as error:  # noqa: BLE001 - as for reading: a session that cannot write is over

@@ -1,9 +1,9 @@
 """Checks of the types of arguments, by the annotations of the public calls.
 
 `checks_arguments` wraps a function, or every public method of a class, so that a wrong type raises one line that names
-the parameter, what it takes and what it got. The annotations are read at the first call. Later an argument costs one
-look-up of its type; only what is not found there is examined. Frequent calls (publish, acknowledge) are not wrapped:
-they explain a failure when it happens, with `check_arguments`.
+the parameter, what it takes and what it got. The annotations are read at the first call. Types of which every value is
+accepted are remembered, so the next call with them costs one look-up. The most frequent calls (publish without an
+answer, acknowledge) are not wrapped: they explain a failure when it happens, with `check_arguments`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ _MAX_TEXT: Final = 60
 _SECRETS: Final = frozenset(
     {"credentials", "key_password", "nkey_seed", "options", "password", "servers", "token", "where"}
 )
+_MAX_KNOWN_CALLS: Final = 64
+"""Number of combinations of types that are remembered for each function."""
 _MAX_ITEMS: Final = 100  # examined in a long sequence
 
 
@@ -57,14 +59,19 @@ class Kind:
         Whether a value is accepted.
     exact
         Types of which every value is accepted.
+    by_value
+        Whether only some values of a type may be accepted.
     """
 
-    __slots__ = ("exact", "fits", "wanted")
+    __slots__ = ("by_value", "exact", "fits", "wanted")
 
-    def __init__(self, wanted: str, fits: Callable[[Any], bool], exact: tuple[type, ...] = ()) -> None:
+    def __init__(
+        self, wanted: str, fits: Callable[[Any], bool], exact: tuple[type, ...] = (), *, by_value: bool = False
+    ) -> None:
         self.wanted = wanted
         self.fits = fits
         self.exact = frozenset(exact)
+        self.by_value = by_value
 
 
 def _is_whole(value: object) -> bool:
@@ -132,7 +139,11 @@ def kind_of(annotation: Any) -> Kind:
         return _any_of([kind_of(part) for part in parts])
     if origin is typing.Literal:
         words = ", ".join(map(repr, parts))
-        return Kind(f"one of {words}", lambda value: any(type(value) is type(part) and value == part for part in parts))
+        return Kind(
+            f"one of {words}",
+            lambda value: any(type(value) is type(part) and value == part for part in parts),
+            by_value=True,
+        )
     if origin is abc.Callable or annotation is abc.Callable:
         return Kind("a function", callable)
     if getattr(origin or annotation, "_is_protocol", False) or annotation is Any or isinstance(annotation, _Unknown):
@@ -157,7 +168,8 @@ def _any_of(kinds: list[Kind]) -> Kind:
     *before, last = dict.fromkeys(kind.wanted for kind in kinds)
     wanted = f"{', '.join(before)} or {last}" if before else last
     exact = frozenset().union(*(kind.exact for kind in kinds))
-    return Kind(wanted, lambda value: any(kind.fits(value) for kind in kinds), tuple(exact))
+    by_value = any(kind.by_value for kind in kinds)
+    return Kind(wanted, lambda value: any(kind.fits(value) for kind in kinds), tuple(exact), by_value=by_value)
 
 
 def _container(origin: type, parts: list[Kind]) -> Kind:
@@ -169,6 +181,7 @@ def _container(origin: type, parts: list[Kind]) -> Kind:
                 isinstance(value, abc.Mapping)
                 and all(key.fits(name) and item.fits(each) for name, each in value.items())
             ),
+            by_value=True,
         )
     if origin is tuple and len(parts) > 1:
         return Kind(
@@ -178,6 +191,7 @@ def _container(origin: type, parts: list[Kind]) -> Kind:
                 and len(value) == len(parts)
                 and all(part.fits(each) for part, each in zip(parts, value, strict=True))
             ),
+            by_value=True,
         )
     if issubclass(origin, abc.Iterable):
         item = parts[0] if parts else _ANYTHING
@@ -190,6 +204,7 @@ def _container(origin: type, parts: list[Kind]) -> Kind:
                 and not isinstance(value, (str, bytes, bytearray, abc.Mapping))
                 and (not isinstance(value, (list, tuple)) or all(item.fits(each) for each in value[:_MAX_ITEMS]))
             ),
+            by_value=True,
         )
     return Kind(f"a {origin.__name__}", lambda value: isinstance(value, origin))
 
@@ -250,8 +265,8 @@ def checks_arguments(*, unchecked: Collection[str] = ()) -> Callable[[T], T]:
     return decorate
 
 
-def check_arguments(function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]) -> None:
-    """Check the arguments of one call.
+def check_arguments(function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
+    """Check the arguments of one call, without `self`; return whether every call with these types is right.
 
     Raises
     ------
@@ -259,28 +274,34 @@ def check_arguments(function: Callable[..., object], args: Sequence[object], kwa
         An argument has a wrong type, there is no argument of that name, or too many are given by position.
     """
     positional, named, any_more = _parameters(function)
+    by_type = True
     for (name, kind), value in zip(positional, args, strict=False):
-        if type(value) not in kind.exact and not kind.fits(value):
-            raise wrong_type(function.__name__, name, kind.wanted, value)
+        if type(value) not in kind.exact:
+            by_type = by_type and not kind.by_value
+            if not kind.fits(value):
+                raise wrong_type(function.__name__, name, kind.wanted, value)
     for name, value in kwargs.items():
         if (found := named.get(name)) is None:
             raise ArgumentError(
                 f"{function.__name__} has no argument {name!r}{did_you_mean(name, named, _OTHER_WORDS)}"
             )
-        if type(value) not in found.exact and not found.fits(value):
-            raise wrong_type(function.__name__, name, found.wanted, value)
+        if type(value) not in found.exact:
+            by_type = by_type and not found.by_value
+            if not found.fits(value):
+                raise wrong_type(function.__name__, name, found.wanted, value)
     if len(args) > len(positional) and not any_more:
         by_name = ", ".join(name for name in named if name not in {each for each, _ in positional})
-        count = sum(name != "self" for name, _ in positional)
+        count = len(positional)
         raise ArgumentError(
             f"{function.__name__} takes {count} argument{'' if count == 1 else 's'} by position"
             + (f"; give the others by name: {by_name}" if by_name else "")
         )
+    return by_type
 
 
 @functools.cache
 def _parameters(function: Callable[..., object]) -> tuple[list[tuple[str, Kind]], dict[str, Kind], bool]:
-    """Return the parameters by position, those by name, and whether any number is taken by position."""
+    """Return the parameters by position, those by name, and whether any number is taken by position; not `self`."""
     names = _Names(vars(sys.modules[function.__module__]))
     hints = typing.get_type_hints(function, localns=names)
     positional: list[tuple[str, Kind]] = []
@@ -294,11 +315,10 @@ def _parameters(function: Callable[..., object]) -> tuple[list[tuple[str, Kind]]
             case parameter.VAR_KEYWORD:
                 (fields,) = typing.get_args(hints[parameter.name]) or (None,)
                 named |= field_kinds(fields) if typing.is_typeddict(fields) else {}
-            case _:
+            case _ if parameter.name != "self":
                 if parameter.kind is not parameter.KEYWORD_ONLY:
                     positional.append((parameter.name, kind))
-                if parameter.name != "self":
-                    named[parameter.name] = kind
+                named[parameter.name] = kind
     return positional, named, any_more
 
 
@@ -315,21 +335,30 @@ def check_timeout(where: str, timeout: object) -> None:
 
 
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    if len(inspect.signature(function).parameters) <= ("." in function.__qualname__):
-        return function  # only self
+    parameters = list(inspect.signature(function).parameters)
+    own = int(parameters[:1] == ["self"])
+    if len(parameters) == own:
+        return function
+    known: set[tuple[object, ...]] = set()  # types and names of calls that are right
+
+    def check(call: tuple[object, ...], args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        if check_arguments(function, args[own:], kwargs) and len(known) < _MAX_KNOWN_CALLS:
+            known.add(call)
 
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def checked_coroutine(*args: Any, **kwargs: Any) -> Any:
-            check_arguments(function, args, kwargs)
+            if (call := (*map(type, args), *kwargs, *map(type, kwargs.values()))) not in known:
+                check(call, args, kwargs)
             return await function(*args, **kwargs)
 
         return checked_coroutine
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        check_arguments(function, args, kwargs)
+        if (call := (*map(type, args), *kwargs, *map(type, kwargs.values()))) not in known:
+            check(call, args, kwargs)
         return function(*args, **kwargs)
 
     return checked

@@ -33,7 +33,7 @@ class JetStreamAPI(HasCore[JetStreamCore]):
         return self._core.timeout
 
     async def request(self, request: Request[R], timeout: float | None = None) -> R:  # noqa: ASYNC109
-        """Send a request of `jetspark.jetstream.api` and read the reply. All other calls use this one.
+        """Send a request of `jetspark.jetstream.api` and read the reply. All other calls of the API do the same.
 
         Parameters
         ----------

@@ -120,7 +120,7 @@ class ConsumerManager(JetStreamAPI):
         NotPullConsumerError
             It is a push consumer; read it with `JetStream.subscribe`.
         """
-        info = await self.request(ConsumerInfoRequest(stream, name), timeout)
+        info = await self._core.request(ConsumerInfoRequest(stream, name), timeout)
         if info.config.deliver_subject:
             raise NotPullConsumerError(
                 f"consumer {name!r} of stream {stream!r} pushes, to {info.config.deliver_subject!r}; subscribe to it",
@@ -178,11 +178,11 @@ class ConsumerManager(JetStreamAPI):
         ConsumerNotFoundError, StreamNotFoundError
             There is no such consumer (10014) or no such stream (10059).
         """
-        await self.request(ConsumerDeleteRequest(stream, name), timeout)
+        await self._core.request(ConsumerDeleteRequest(stream, name), timeout)
 
     async def consumer_info(self, stream: str, name: str, *, timeout: float | None = None) -> ConsumerInfo:  # noqa: ASYNC109
         """Return configuration and state of a pull or push consumer. Errors are those of `delete_consumer`."""
-        return await self.request(ConsumerInfoRequest(stream, name), timeout)
+        return await self._core.request(ConsumerInfoRequest(stream, name), timeout)
 
     async def pause_consumer(
         self,
@@ -199,7 +199,7 @@ class ConsumerManager(JetStreamAPI):
         until
             Aware time; a past time resumes delivery.
         """
-        return await self.request(ConsumerPauseRequest(stream, name, until), timeout)
+        return await self._core.request(ConsumerPauseRequest(stream, name, until), timeout)
 
     async def resume_consumer(
         self,
@@ -209,7 +209,7 @@ class ConsumerManager(JetStreamAPI):
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> ConsumerPause:
         """Resume the delivery of a paused consumer."""
-        return await self.request(ConsumerPauseRequest(stream, name), timeout)
+        return await self._core.request(ConsumerPauseRequest(stream, name), timeout)
 
     async def unpin_consumer(
         self,
@@ -226,7 +226,7 @@ class ConsumerManager(JetStreamAPI):
         InvalidPriorityGroupError
             The consumer has no such group (10160).
         """
-        await self.request(ConsumerUnpinRequest(stream, name, group), timeout)
+        await self._core.request(ConsumerUnpinRequest(stream, name, group), timeout)
 
     async def reset_consumer(
         self,
@@ -247,7 +247,7 @@ class ConsumerManager(JetStreamAPI):
             Seconds, for each of the two requests that this takes; None takes `timeout` of the context.
         """
         await self.consumer_info(stream, name, timeout=timeout)  # the server does not answer if there is no consumer
-        return await self.request(ConsumerResetRequest(stream, name, sequence), timeout)
+        return await self._core.request(ConsumerResetRequest(stream, name, sequence), timeout)
 
     def consumers(self, stream: str, *, timeout: float | None = None) -> ListPager[ConsumerInfo]:
         """List configuration and state of a stream's consumers, in pages of 256; `timeout` is for each page."""
@@ -272,4 +272,4 @@ class ConsumerManager(JetStreamAPI):
             if action is ConsumerAction.UPDATE and wanted.durable_name is None:
                 raise ConfigError("give the name of the consumer that is to be changed")
             wanted = wanted.replace(name=wanted.durable_name or new_name())
-        return Consumer(self._core, await self.request(ConsumerCreateRequest(stream, wanted, action), timeout))
+        return Consumer(self._core, await self._core.request(ConsumerCreateRequest(stream, wanted, action), timeout))

@@ -35,7 +35,7 @@ class JetStream(StreamManager, Publishing, Subscribing):
         JetStreamNotEnabledError
             The server, or the domain, has no JetStream.
         """
-        return await self.request(AccountInfoRequest(), timeout)
+        return await self._core.request(AccountInfoRequest(), timeout)
 
 
 def open_context(

@@ -13,6 +13,7 @@ from typing import TypeVar
 from jetspark.aio.core import ConnectionCore
 from jetspark.aio.jetstream.async_publisher import AsyncPublisher
 from jetspark.aio.jetstream.requests import request_with_retry
+from jetspark.aio.server_check import CallWatch
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.engine.request_retry import RequestRetry
 from jetspark.jetstream.api import Request
@@ -74,7 +75,7 @@ class JetStreamCore:
 
     async def _request_once(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109
         subject, payload = request.subject(self.prefix), request.payload()
-        with self.connection.server_check.watch():
+        with CallWatch(self.connection.server_check):
             try:
                 if request.idempotent:
                     reply = await request_with_retry(self.connection, subject, payload, timeout)
@@ -95,7 +96,7 @@ class JetStreamCore:
         seconds = self.timeout if timeout is None else timeout
         where = f"direct get from stream {request.stream!r}"
         try:
-            with self.connection.server_check.watch():
+            with CallWatch(self.connection.server_check):
                 subject = request.subject(self.prefix)
                 reply = await request_with_retry(self.connection, subject, request.payload(), seconds)
         except NoRespondersError:

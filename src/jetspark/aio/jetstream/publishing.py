@@ -19,6 +19,7 @@ from jetspark.wire.outbound import Payload
 
 __all__ = ["Publishing"]
 
+_USUAL_RETRY = RetryPolicy()
 _NO_STATS = PublishStats(0, 0, 0, 0, 0)
 
 
@@ -76,7 +77,8 @@ class Publishing(JetStreamAPI):
         """
         seconds = self.timeout if timeout is None else timeout
         together = publish_headers(headers, fields)
-        plan = RetryPolicy(retry_attempts, retry_wait)
+        usual = retry_attempts is RETRY_ATTEMPTS and retry_wait is RETRY_WAIT
+        plan = _USUAL_RETRY if usual else RetryPolicy(retry_attempts, retry_wait)
         expected = fields.get("expected_stream")
         reply = await publish_request(self._core.connection, subject, payload, together, seconds, plan, expected)
         if (status := reply.status) is not None:

@@ -61,7 +61,7 @@ class StreamManager(ConsumerManager):
             The server refuses the configuration.
         """
         request = StreamCreateRequest(make_config(StreamConfig, config, fields))
-        return Stream(self._core, await self.request(request, timeout))
+        return Stream(self._core, await self._core.request(request, timeout))
 
     async def update_stream(
         self,
@@ -82,7 +82,7 @@ class StreamManager(ConsumerManager):
             The change is not possible.
         """
         request = StreamUpdateRequest(make_config(StreamConfig, config, fields))
-        return Stream(self._core, await self.request(request, timeout))
+        return Stream(self._core, await self._core.request(request, timeout))
 
     async def create_or_update_stream(
         self,
@@ -109,7 +109,7 @@ class StreamManager(ConsumerManager):
         StreamNotFoundError
             There is no such stream (10059).
         """
-        return Stream(self._core, await self.request(StreamInfoRequest(name), timeout))
+        return Stream(self._core, await self._core.request(StreamInfoRequest(name), timeout))
 
     async def delete_stream(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a stream with its messages and consumers.
@@ -119,7 +119,7 @@ class StreamManager(ConsumerManager):
         StreamNotFoundError
             There is no such stream (10059).
         """
-        await self.request(StreamDeleteRequest(name), timeout)
+        await self._core.request(StreamDeleteRequest(name), timeout)
 
     def streams(self, subject: str | None = None, *, timeout: float | None = None) -> ListPager[StreamInfo]:
         """List configuration and state of the streams, in pages of 256.
@@ -149,7 +149,7 @@ class StreamManager(ConsumerManager):
         NoMatchingStreamError
             No stream stores it, or more than one (STR-02).
         """
-        names = (await self.request(StreamNamesRequest(subject), timeout)).items
+        names = (await self._core.request(StreamNamesRequest(subject), timeout)).items
         if len(names) == 1:
             return names[0]
         found = f"several streams store {subject!r}: {', '.join(names)}" if names else f"no stream stores {subject!r}"

@@ -37,7 +37,7 @@ class JetStreamAPI(LoopProxy):
         return self._inner.timeout
 
     def request(self, request: Request[R], timeout: float | None = None) -> R:
-        """Send a request of `jetspark.jetstream.api` and read the reply. All other calls use this one.
+        """Send a request of `jetspark.jetstream.api` and read the reply. All other calls of the API do the same.
 
         Parameters
         ----------

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 from jetspark.aio.core import ConnectionCore
-from jetspark.aio.jetstream._drivers.ping_probe import PingProbe
+from jetspark.aio.jetstream._drivers.publish_call import PublishCall
 from jetspark.aio.message import Msg
 from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError
@@ -34,18 +34,19 @@ async def publish_request(
     NoStreamResponseError, PublishTimeoutError, DisconnectedError
         There is no answer. The message will not be sent again.
     """
-    clock = asyncio.get_running_loop().time
+    clock = connection.loop.time
     deadline = clock() + timeout
+    left = timeout
     tries = 0
     seconds_for_better = None
     if expected_stream is not None:
         seconds_for_better = partial(_seconds_for_better, expected_stream, timeout)
     while True:
-        probe = PingProbe(connection, deadline - clock())
+        call = PublishCall(connection)
         try:
-            with connection.server_check.watch():
+            with call:
                 return await connection.request(
-                    subject, payload, deadline - clock(), headers, seconds_for_better=seconds_for_better
+                    subject, payload, left, headers, seconds_for_better=seconds_for_better, timer=call
                 )
         except NoRespondersError:
             delay = retry.delay(tries, deadline - clock())
@@ -54,12 +55,11 @@ async def publish_request(
         except RequestTimeoutError:
             raise PublishTimeoutError(
                 f"{subject}: no acknowledgement within {timeout:g} s; whether it is stored is not known"
-                + not_stored_hint(ping_answered=probe.answered)
+                + not_stored_hint(ping_answered=call.answered)
             ) from None
-        finally:
-            probe.cancel()
         tries += 1
         await asyncio.sleep(delay)
+        left = deadline - clock()
 
 
 def _seconds_for_better(expected_stream: str, timeout: float, answer: Message) -> float:
