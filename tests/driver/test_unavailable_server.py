@@ -91,6 +91,40 @@ async def test_an_api_call_that_waits_long_is_noticed_before_its_timeout(
     assert clock.now < 10
 
 
+async def test_each_call_that_waits_long_is_noticed_while_others_are_answered(
+    world: World, cluster: Cluster, clock: Clock
+) -> None:
+    js = (await _connect(world, cluster)).jetstream()
+    cluster.streams[0].answers = "hold"
+    waiting = []
+    for _ in range(10):
+        assert (await js.account_info()).memory == 0
+        waiting.append(asyncio.create_task(js.publish("orders.new", timeout=60)))
+        await clock.advance(1)
+    await clock.advance(3)
+    # Each `account_info` asks like a probe. The probes follow the publishes of 0 s and 5 s: for 5 s after a good answer
+    # there is no check.
+    asked = [round(at, 3) for at in cluster.probes(0)]
+    assert asked == sorted([*range(10), 2.5, 7.5])
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+
+
+async def test_a_publish_in_progress_has_one_timer(world: World, cluster: Cluster, clock: Clock) -> None:
+    js = (await _connect(world, cluster)).jetstream()
+    cluster.streams[0].answers = "hold"
+    await clock.settle()
+    before = len(world.left())
+    waiting = [asyncio.create_task(js.publish("orders.new")) for _ in range(100)]
+    await clock.settle()
+    assert len(world.left()) == before + 2 * len(waiting)  # its task and its timer
+    for position in range(len(waiting)):
+        cluster.streams[0].ack(position)
+    await asyncio.gather(*waiting)
+    assert len(world.left()) == before
+
+
 async def test_publish_async_goes_on_long_before_its_ack_timeout(world: World, cluster: Cluster, clock: Clock) -> None:
     js = (await _connect(world, cluster)).jetstream()
     cluster.cut(0)

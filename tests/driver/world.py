@@ -21,7 +21,7 @@ __all__ = ["Recorder", "World", "fix_jitter"]
 
 E = TypeVar("E", bound=Event)
 
-_WEAK: Final = {"_weakly.<locals>.call", "_call_if_alive"}
+_WEAK: Final = {"weakly.<locals>.call"}
 
 
 class Recorder:

@@ -372,7 +372,6 @@ class ConnectionCore:
         self.client.close()
         self._supervisor.shutdown()
         self.reader_threads.close()
-        self.server_check.close()
         self.tasks.begin_close()
         closed = False
         try:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol
 
 from jetspark.aio.connection_tasks import ConnectionTasks
+from jetspark.aio.weak_calls import weakly
 from jetspark.engine.server_health import (
     PROBE_TIMEOUT,
     SUSPECT_AFTER,
@@ -142,11 +143,11 @@ class ServerCheck:
         self.suspect()
 
     def start_timer(self, oldest: float) -> None:
-        """Start the timer for the oldest call."""
-        if self._enabled and not self._client.closed:
-            self.timer = self.loop.call_at(oldest + SUSPECT_AFTER, _check_calls, weakref.ref(self))
+        """Start the timer for the oldest call. It does not keep the connection alive."""
+        if self._enabled:
+            self.timer = self.loop.call_at(oldest + SUSPECT_AFTER, weakly(self._on_timer))
 
-    def on_timer(self) -> None:
+    def _on_timer(self) -> None:
         """Handle the calls that take long."""
         now = self.loop.time()
         self.timer = None
@@ -156,12 +157,6 @@ class ServerCheck:
                 return
             del self.calls[call]
             self.suspect(call.began)
-
-    def close(self) -> None:
-        """Stop the timer, as the connection closes."""
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
 
     def note(self, error: Error | None) -> None:
         """Check the server if this error of a reader is a sign of trouble."""
@@ -211,9 +206,3 @@ class ServerCheck:
             return result_of_error(error, read_by_server=read, answered_before=self.answered)
         self.answered = True
         return ProbeResult.CUT_OFF if self._client.servers.in_minority else ProbeResult.ANSWERED
-
-
-def _check_calls(check: weakref.ref[ServerCheck]) -> None:
-    """Handle the timer, which does not keep the connection alive."""
-    if (found := check()) is not None:
-        found.on_timer()

@@ -13,10 +13,11 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, cast
-from weakref import WeakMethod, finalize
+from weakref import finalize
 
 from jetspark.aio.callbacks import CALLBACK_ERRORS, check_own_cancellation
 from jetspark.aio.core import ConnectionCore
+from jetspark.aio.weak_calls import weakly
 from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish, PublishStats, PublishWindow
 from jetspark.engine.server_health import SUSPECT_AFTER
 from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyStalledError
@@ -104,13 +105,13 @@ class AsyncPublisher:
         self._handlers: set[asyncio.Task[None]] = set()
         inbox = client.new_inbox()
         self._window: PublishWindow[Any] = PublishWindow(inbox, self.future_type, options)
-        self._window.on_other_reply = _weakly(self._on_unusual_reply)
-        self._window.on_below_limit = _weakly(self._on_below_limit)
+        self._window.on_other_reply = weakly(self._on_unusual_reply)
+        self._window.on_below_limit = weakly(self._on_below_limit)
         self._sub = client.subscribe(f"{inbox}.*")
         self._window.set_sid(self._sub.sid)
         self._sub.handler = self._window.deliver
         self._sub.on_following_frames = self._window.deliver_ack_run
-        self._sub.wake = _weakly(self._on_subscription_ended)
+        self._sub.wake = weakly(self._on_subscription_ended)
         self._sub.waiting = True
         client.reply_listeners.add(self)
         client.timed_senders.add(self)
@@ -230,7 +231,7 @@ class AsyncPublisher:
         if self._timer is not None:
             self._timer.cancel()
         self._due = when
-        self._timer = self._loop.call_at(when, _weakly(self._tick))
+        self._timer = self._loop.call_at(when, weakly(self._tick))
 
     def expire_late(self) -> None:
         """Do not send publishes whose ack deadline has passed, even if the loop was too busy for the timer."""
@@ -246,7 +247,7 @@ class AsyncPublisher:
         self._check_silence(now)
         self._report_failed(self._window.expire(now))
         if self._window.ping_due(now) and self._connection.connected:
-            self._connection.client.ping(partial(_weakly(self._on_ping_answer), now))
+            self._connection.client.ping(partial(weakly(self._on_ping_answer), now))
             self._connection.flush_soon()
         if self._window.pending:
             self._set_next_timer()
@@ -298,18 +299,6 @@ class AsyncPublisher:
         except CALLBACK_ERRORS as error:  # the user's code
             check_own_cancellation(error)
             self._connection.emit(callback_failed(handler, error, subject=future.subject))
-
-
-def _weakly(method: Callable[..., object]) -> Callable[..., None]:
-    """Return a function that calls the method while its object lives, and does not keep the object alive."""
-    ref = WeakMethod(method)
-
-    def call(*arguments: object) -> None:
-        bound = ref()
-        if bound is not None:
-            bound(*arguments)
-
-    return call
 
 
 def _unsubscribe(loop: asyncio.AbstractEventLoop, client: ConnectionState, sub: SubscriptionState) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections import deque
-from collections.abc import Callable
 from typing import Protocol
 
 from jetspark.aio.core import ConnectionCore
 from jetspark.aio.message import Msg
+from jetspark.aio.weak_calls import weakly
 from jetspark.engine.pull import InProgressTracker
 from jetspark.jetstream.ack import IN_PROGRESS
 from jetspark.jetstream.message import JetStreamMessage
@@ -42,7 +41,7 @@ class ProgressReports:
         self._where = where
         self._tracker = tracker
         self._source = source
-        asyncio.get_running_loop().call_later(tracker.interval, _call_if_alive, weakref.WeakMethod(self._start_task))
+        asyncio.get_running_loop().call_later(tracker.interval, weakly(self._start_task))
 
     def _start_task(self) -> None:
         """Report the messages in progress now, and again after the interval."""
@@ -77,15 +76,9 @@ class ProgressReports:
                 if full and not self._flush_completely():
                     complete = False
                     break
-        loop.call_at(following, _call_if_alive, weakref.WeakMethod(self._start_task))
+        loop.call_at(following, weakly(self._start_task))
 
     def _flush_completely(self) -> bool:
         """Send the queue; returns whether the transport took it."""
         self._connection.flush_now()
         return not self._connection.write_buffer_full
-
-
-def _call_if_alive(method: weakref.WeakMethod[Callable[[], None]]) -> None:
-    """Call the method, unless its object has no references any more."""
-    if (call := method()) is not None:
-        call()

@@ -1,0 +1,66 @@
+"""Combinations of types that were checked once are not checked again, and no wrong value gets through."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from jetspark.wire import argument_types
+from jetspark.wire.argument_types import check_arguments, checks_arguments
+from jetspark.wire.errors import ArgumentError
+
+
+def call(text: str, number: float = 1.0, *, way: Literal["a", "b"] = "a", names: list[str] | None = None) -> str:
+    return f"{text}{number}{way}{names}"
+
+
+@checks_arguments()
+class Handle:
+    def call(self, text: str, *, way: Literal["a", "b"] = "a", names: list[str] | None = None) -> str:
+        return f"{text}{way}{names}"
+
+    async def wait(self, text: str) -> str:
+        return text
+
+
+def test_a_combination_is_remembered_if_the_types_decide() -> None:
+    assert check_arguments(call, ("x",), {})
+    assert check_arguments(call, ("x", 2), {"names": None})
+    assert not check_arguments(call, ("x",), {"way": "a"})
+    assert not check_arguments(call, ("x",), {"names": ["x"]})
+
+
+def test_a_wrong_value_is_refused_after_a_right_one_of_its_type() -> None:
+    handle = Handle()
+    for _ in range(3):
+        assert handle.call("x", way="b", names=["x"]) == "xb['x']"
+        with pytest.raises(ArgumentError, match="way takes one of 'a', 'b'"):
+            handle.call("x", way="c")  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match="names takes a list of text or None"):
+            handle.call("x", names=[1])  # type: ignore[list-item]
+
+
+async def test_a_wrong_type_is_refused_after_a_right_one_and_in_another_place() -> None:
+    handle = Handle()
+    assert handle.call("x") == handle.call(text="x") == "xaNone"
+    assert await handle.wait("x") == "x"
+    for wrong in (1, None, b"x"):
+        with pytest.raises(ArgumentError, match="text takes text"):
+            handle.call(wrong)  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match="text takes text"):
+            await handle.wait(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="no argument 'txt'; did you mean 'text'"):
+        handle.call(txt="x")  # type: ignore[call-arg]
+    with pytest.raises(ArgumentError, match="takes 1 argument by position"):
+        handle.call("x", "b")  # type: ignore[call-arg]
+
+
+def test_more_combinations_than_can_be_remembered_are_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(argument_types, "_MAX_KNOWN_CALLS", 2)
+    handle = Handle()
+    texts = [type(f"Text{number}", (str,), {})("x") for number in range(4)]
+    for _ in range(2):
+        assert {handle.call(text) for text in texts} == {"xaNone"}
+        with pytest.raises(ArgumentError):
+            handle.call(3)  # type: ignore[arg-type]
