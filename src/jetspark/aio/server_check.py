@@ -160,7 +160,7 @@ class ServerCheck:
 
     def note(self, error: Error | None) -> None:
         """Check the server if this error of a reader is a sign of trouble."""
-        if is_sign_of_trouble(error):
+        if error is not None and is_sign_of_trouble(error):
             self.suspect()
 
     async def _check(self, prefix: str) -> None:
