@@ -1,5 +1,6 @@
 """The JetStream API as values: one class for each request, with the names of the server's API."""
 
+from jetspark.jetstream.api.account import AccountInfoRequest
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.api.consumers import (
     ConsumerAction,
@@ -17,7 +18,6 @@ from jetspark.jetstream.api.messages import MessageDeleteRequest, MessageGetRequ
 from jetspark.jetstream.api.paging import Page, PagedRequest, collect, next_request, pages
 from jetspark.jetstream.api.pull import PullRequest
 from jetspark.jetstream.api.streams import (
-    AccountInfoRequest,
     StreamCreateRequest,
     StreamDeleteRequest,
     StreamInfoPage,

@@ -1,4 +1,4 @@
-"""Requests about the account and its streams."""
+"""Requests about streams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, TypeVar
 
-from jetspark.jetstream.account import AccountInfo
 from jetspark.jetstream.api.base import (
     Request,
     check_answered,
@@ -23,7 +22,6 @@ from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
 
 __all__ = [
-    "AccountInfoRequest",
     "StreamCreateRequest",
     "StreamDeleteRequest",
     "StreamInfoPage",
@@ -47,10 +45,6 @@ _PEER_PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 0.8)
 """Seconds before each retry to place a stream: servers exchange their resources at most once a second."""
 
 
-class _AccountInfoReply(AccountInfo):
-    type: str = ""
-
-
 class _StreamReply(StreamInfo):
     type: str = ""
     did_create: bool = False
@@ -70,22 +64,6 @@ class _ListReply(PagedReply):
 class _PurgeReply(PagedReply):
     success: bool = False
     purged: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AccountInfoRequest(Request[AccountInfo]):
-    """Get the JetStream resources that the account uses, and its limits."""
-
-    idempotent: ClassVar[bool] = True
-
-    @property
-    def endpoint(self) -> str:
-        """The subject without the API's prefix."""
-        return "INFO"
-
-    def read(self, payload: bytes) -> AccountInfo:
-        """Read the reply. JetStreamNotEnabledForAccountError (10039) if the account has no JetStream."""
-        return to_base_struct(read_reply(_AccountInfoReply, payload, self.endpoint), AccountInfo)
 
 
 def _checked(info: StreamInfo, where: str) -> StreamInfo:
