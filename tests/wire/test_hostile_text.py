@@ -6,12 +6,10 @@ its name, the function, and texts of a hostile sender. Each text is a beginning 
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,7 +19,7 @@ from tests.wire.streams import message
 
 from jetspark.bulk.columns import parse_ack_subjects
 from jetspark.engine.ack_runs import AckRunMatcher
-from jetspark.errors import ConfigError, Error, PermissionsViolationError, TLSError
+from jetspark.errors import Error, PermissionsViolationError
 from jetspark.jetstream import ConsumerConfig, ConsumerInfo, StreamInfo
 from jetspark.jetstream.ack import parse_ack_subject
 from jetspark.jetstream.api.base import read_reply
@@ -37,12 +35,11 @@ from jetspark.spark.options import values
 from jetspark.spark.options.batch import read_options
 from jetspark.wire.arguments import nearest_name
 from jetspark.wire.auth import credential_fields
-from jetspark.wire.cli_context import load_context
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.frames import Info, Parser
 from jetspark.wire.headers import parse_header_block, parse_status
 from jetspark.wire.inbound import Inbound
-from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address, resolve_secret
+from jetspark.wire.options import ConnectOptions, parse_address
 from jetspark.wire.server_pool import Server, ServerPool
 from jetspark.wire.session import parse_err, parse_info
 from jetspark.wire.subjects import check_filter_subject, check_publish_subject, subject_matches
@@ -92,7 +89,10 @@ def _reader() -> Inbound:
     client = ConnectionState(ConnectOptions(), lambda event: None)
     client.server = client.servers.servers[0]
     return Inbound(
-        {}, on_control=client._on_control, on_full=client.on_subscription_full, on_last_message=client._on_last_message
+        {},
+        on_control=client._on_control,
+        on_full=client.on_subscription_full,
+        on_last_message=client.subscriptions.remove,
     )
 
 
@@ -329,54 +329,6 @@ def test_the_work_does_not_grow_with_the_square_of_the_text(hostile: Hostile) ->
         if seconds(hostile.parse, long) > ENOUGH:
             few, many = (min(seconds(hostile.parse, text) for _ in range(5)) for text in (short, long))
             assert many < MOST_GROWTH * few, (begin, piece)
-
-
-@pytest.fixture(params=["named pipe", "endless device", "folder", "large file"])
-def bad_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    path = tmp_path / "file"
-    if request.param == "named pipe":
-        os.mkfifo(path)
-    elif request.param == "endless device":
-        path.symlink_to("/dev/zero")
-    elif request.param == "folder":
-        path.mkdir()
-    else:
-        with path.open("wb") as file:
-            file.truncate(1 << 40)  # without data
-    return path
-
-
-def test_credentials_are_read_from_a_regular_file_of_limited_size_only(bad_file: Path) -> None:
-    with pytest.raises(ConfigError, match=f"cannot read the credentials file {bad_file}"):
-        ConnectOptions(credentials_file=str(bad_file)).credentials_text()
-
-
-@pytest.mark.parametrize("field", ["ca_file", "cert_file", "key_file"])
-def test_certificates_are_read_from_a_regular_file_of_limited_size_only(
-    bad_file: Path, tmp_path: Path, field: str
-) -> None:
-    certificate = tmp_path / "cert.pem"
-    certificate.touch()
-    files = {"cert_file": str(certificate)} if field == "key_file" else {}
-    files[field] = str(bad_file)
-    with pytest.raises(TLSError, match=f"cannot read .*{bad_file}"):
-        TLSOptions(**files).context()  # type: ignore[arg-type]  # the names are of files
-
-
-def test_contexts_are_read_from_a_regular_file_of_limited_size_only(bad_file: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read the context"):
-        load_context(str(bad_file), {})
-    folder = tmp_path / "nats"
-    folder.mkdir()
-    (folder / "context.txt").symlink_to(bad_file)
-    with pytest.raises(ConfigError, match="cannot read the selected context"):
-        load_context(None, {"XDG_CONFIG_HOME": str(tmp_path)})
-
-
-def test_a_seed_is_read_from_a_regular_file_of_limited_size_only(bad_file: Path, tmp_path: Path) -> None:
-    options = load_context(None, {"XDG_CONFIG_HOME": str(tmp_path), "NATS_NKEY": str(bad_file)}).options
-    with pytest.raises(ConfigError, match=f"cannot read the nkey file {bad_file}"):
-        resolve_secret(options.nkey_seed)
 
 
 CREDENTIALS: Final = """-----BEGIN NATS USER JWT-----

@@ -24,13 +24,7 @@ from jetspark.aio.server_check import ServerCheck
 from jetspark.aio.supervisor import Supervisor
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.connection_status import ConnectionStatus
-from jetspark.wire.errors import (
-    ConnectError,
-    DisconnectedError,
-    Error,
-    FlushTimeoutError,
-    WrongEventLoopError,
-)
+from jetspark.wire.errors import ConnectError, DisconnectedError, Error, FlushTimeoutError, WrongEventLoopError
 from jetspark.wire.events import Event
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.messages import Message
