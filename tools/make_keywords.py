@@ -54,6 +54,12 @@ TARGETS: Final = (
         {},
     ),
     Target(
+        "jetstream/key_value/config_keywords.py",
+        "jetstream/key_value/config.py",
+        {"KeyValueConfig": "KeyValueConfigFields"},
+        {},
+    ),
+    Target(
         "wire/connect_keywords.py",
         "wire/options.py",
         {"ConnectOptions": "ConnectFields"},
@@ -71,7 +77,12 @@ def _lines(target: Target) -> Iterator[str]:
     source = target.source.removesuffix(".py").replace("/", ".")
     tree = ast.parse((PACKAGE / target.source).read_text(encoding="utf-8"))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    enums = {name for name, node in classes.items() if any(ast.unparse(base) == "JsonEnum" for base in node.bases)}
+    imported = _imported(tree)
+    enums = _enums(tree) | {
+        name
+        for name, module in imported.items()
+        if name in _enums(ast.parse(_path(module).read_text(encoding="utf-8")))
+    }
     body = "\n".join(line for name in target.classes for line in _class(classes[name], target, enums))
     yield f'"""Keywords of the calls that take the fields of {" or ".join(target.classes)}.\n'
     yield f'Made by `tools/make_keywords.py` from `jetspark.{source}`: change that, then `make sync`.\n"""'
@@ -79,6 +90,9 @@ def _lines(target: Target) -> Iterator[str]:
     yield "from collections.abc import Sequence"
     yield "from datetime import datetime, timedelta"
     yield "from typing import TypedDict"
+    for name, module in imported.items():
+        if re.search(rf"\b{name}\b", body):
+            yield f"from {module} import {name}"
     for name in _public(tree):
         if name in target.classes:  # their fields have the documentation
             yield f"from jetspark.{source} import {name} as {name}"
@@ -86,6 +100,29 @@ def _lines(target: Target) -> Iterator[str]:
             yield f"from jetspark.{source} import {name}"
     yield f"__all__ = {sorted(target.classes.values())!r}"
     yield body
+
+
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """Return the names that a module imports from others of the package, and those modules."""
+    return {
+        alias.name: node.module
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("jetspark.")
+        for alias in node.names
+    }
+
+
+def _enums(tree: ast.Module) -> set[str]:
+    return {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "JsonEnum" for base in node.bases)
+    }
+
+
+def _path(module: str) -> Path:
+    path = PACKAGE.parent / module.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def _class(node: ast.ClassDef, target: Target, enums: set[str]) -> Iterator[str]:

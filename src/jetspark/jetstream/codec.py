@@ -25,7 +25,7 @@ from jetspark.jetstream.times import Duration, Timestamp, duration_ns, format_rf
 from jetspark.wire.errors import ConfigError
 from jetspark.wire.untrusted import MAX_INT64, decode_json
 
-__all__ = ["JsonEnum", "JsonStruct", "decode", "encode", "to_builtins"]
+__all__ = ["JsonEnum", "JsonStruct", "KeywordStruct", "decode", "encode", "to_builtins"]
 
 T = TypeVar("T", bound="JsonStruct")
 V = TypeVar("V")
@@ -47,15 +47,19 @@ class JsonEnum(StrEnum):
         return member
 
 
-class JsonStruct(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, repr_omit_defaults=True):
-    """Base class of structs that are read from the server's JSON."""
-
-    extra: dict[str, object] = msgspec.field(default_factory=dict, name="$extra")
-    """Fields of the JSON that this version does not know, unchanged; they are written back too."""
+class KeywordStruct(msgspec.Struct, repr_omit_defaults=True):
+    """Base class of structs whose fields are also the keywords of calls."""
 
     def replace(self, **changes: object) -> Self:
         """Return a copy with some fields changed. Raises TypeError for a field that does not exist."""
         return msgspec.structs.replace(self, **changes)
+
+
+class JsonStruct(KeywordStruct, kw_only=True, forbid_unknown_fields=True):
+    """Base class of structs that are read from the server's JSON."""
+
+    extra: dict[str, object] = msgspec.field(default_factory=dict, name="$extra")
+    """Fields of the JSON that this version does not know, unchanged; they are written back too."""
 
 
 def decode(cls: type[T], payload: bytes) -> T:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-from jetspark.jetstream.codec import JsonStruct
+from jetspark.jetstream.codec import KeywordStruct
 from jetspark.jetstream.errors import ArgumentError, ConfigError
 from jetspark.wire.argument_types import check_fields, field_kinds
 from jetspark.wire.arguments import check_names
 
 __all__ = ["make_config"]
 
-C = TypeVar("C", bound=JsonStruct)
+C = TypeVar("C", bound=KeywordStruct)
 
 
 def make_config(cls: type[C], config: C | None, fields: Mapping[str, object]) -> C:

@@ -2,6 +2,7 @@
 
 - `jetspark.wire.errors`: its root, the connection, timeouts and wrong arguments;
 - `api`: errors that the JetStream API answers, by their number;
+- `key_value`: errors of key-value buckets;
 - `status`: errors of a consumer that answers a pull, or a stream that answers a direct get, with a status;
 - `subscribe`: a subscription that cannot be bound, and missing deliveries.
 """
@@ -54,6 +55,21 @@ from jetspark.jetstream.errors.api import (
 )
 from jetspark.jetstream.errors.codes import (
     api_error,
+)
+from jetspark.jetstream.errors.key_value import (
+    BadBucketError,
+    BucketExistsError,
+    BucketNotFoundError,
+    BucketReplacedError,
+    HistoryTooLargeError,
+    InvalidBucketNameError,
+    InvalidKeyError,
+    KeyDeletedError,
+    KeyExistsError,
+    KeyNotFoundError,
+    RevisionError,
+    ValueTooLargeError,
+    WrongLastRevisionError,
 )
 from jetspark.jetstream.errors.status import (
     BadPullRequestError,
@@ -134,6 +150,7 @@ __all__ = [
     "AtomicPublishDisabledError",
     "AuthenticationError",
     "AuthenticationExpiredError",
+    "BadBucketError",
     "BadHeadersError",
     "BadNameError",
     "BadPullRequestError",
@@ -143,6 +160,9 @@ __all__ = [
     "BatchError",
     "BatchTooLargeError",
     "BindingError",
+    "BucketExistsError",
+    "BucketNotFoundError",
+    "BucketReplacedError",
     "ConfigError",
     "ConnectError",
     "ConnectionClosedError",
@@ -173,14 +193,20 @@ __all__ = [
     "DuplicateInProcessError",
     "Error",
     "FlushTimeoutError",
+    "HistoryTooLargeError",
     "IncompleteBatchError",
     "InsufficientResourcesError",
     "InvalidAckError",
+    "InvalidBucketNameError",
+    "InvalidKeyError",
     "InvalidPriorityGroupError",
     "InvalidReplyError",
     "JetStreamNotEnabledError",
     "JetStreamNotEnabledForAccountError",
     "JetStreamUnavailableError",
+    "KeyDeletedError",
+    "KeyExistsError",
+    "KeyNotFoundError",
     "LeadershipChangeError",
     "MaxControlLineError",
     "MaxPayloadError",
@@ -213,6 +239,7 @@ __all__ = [
     "QueueFeatureError",
     "RequestTimeoutError",
     "RequiredAPILevelError",
+    "RevisionError",
     "RollupError",
     "ScheduleError",
     "ServerShutdownError",
@@ -234,9 +261,11 @@ __all__ = [
     "TooManyRequestsError",
     "TooManyResultsError",
     "TooManyStalledError",
+    "ValueTooLargeError",
     "WorkQueueConsumerError",
     "WrongEventLoopError",
     "WrongLastMsgIdError",
+    "WrongLastRevisionError",
     "WrongLastSequenceError",
     "WrongStreamError",
     "api_error",

@@ -78,12 +78,14 @@ class APIError(Error, RuntimeError):
         Subject of the request, without its prefix, or the subject of the publish.
     """
 
-    def __init__(self, code: int, err_code: int = 0, description: str = "", *, where: str = "") -> None:
+    def __init__(
+        self, code: int, err_code: int = 0, description: str = "", *, where: str = "", hint: str | None = None
+    ) -> None:
         number = f"{err_code}/{code}" if err_code else str(code)
         text = f"{description or 'no description'} ({number})"
         if where:
             text = f"{where}: {text}"
-        hint = HINTS.get(err_code)
+        hint = HINTS.get(err_code) if hint is None else hint
         super().__init__(f"{text}; {hint}" if hint else text)
         self.code = code
         self.err_code = err_code

@@ -1,0 +1,1 @@
+"""Key-value buckets as data: names, configurations, entries, status. No I/O."""

@@ -1,0 +1,147 @@
+"""Names of buckets and keys, and filters of keys (ADR-6, ADR-8).
+
+A bucket `B` is the stream `KV_B`; the entries of a key are its messages with the subject `$KV.B.<key>`. The server
+stores more names than these rules allow, so the checks are made here, before anything is sent. Keys that others wrote
+are read as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from jetspark.jetstream.errors import ArgumentError, ConfigError, InvalidBucketNameError, InvalidKeyError
+from jetspark.jetstream.subject_filters import reduce_filters
+
+__all__ = [
+    "MAX_FILTERS",
+    "MAX_SUBJECT",
+    "STREAM_PREFIX",
+    "bucket_of",
+    "check_bucket",
+    "check_filters",
+    "check_key",
+    "key_prefix",
+    "stream_of",
+]
+
+STREAM_PREFIX: Final = "KV_"
+"""Prefix of the streams of buckets."""
+MAX_SUBJECT: Final = 3800
+"""Maximum bytes of a subject: the server's line limit is 4,096 bytes for the subject, the reply and the sizes."""
+MAX_FILTERS: Final = 256
+"""Maximum number of filters of one watch."""
+_MAX_BUCKET: Final = 252
+"""The server allows 255 characters for the name of the stream."""
+_RESERVED: Final = "_kv"
+
+_BUCKET: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_BAD_IN_KEY: Final = re.compile(r"[^-/_=.A-Za-z0-9]", re.ASCII)
+_WILDCARDS: Final = frozenset("*>")
+
+
+def check_bucket(bucket: str) -> str:
+    """Return the name of a bucket if it is valid.
+
+    Raises
+    ------
+    InvalidBucketNameError
+        It is not made of letters, digits, `_` and `-`, or is too long.
+    """
+    if not isinstance(bucket, str):
+        raise ArgumentError(f"the name of a bucket must be text, not {type(bucket).__name__}")
+    if len(bucket) > _MAX_BUCKET:
+        raise InvalidBucketNameError(f"bucket name has {len(bucket)} characters; at most {_MAX_BUCKET} are allowed")
+    if not _BUCKET.fullmatch(bucket):
+        raise InvalidBucketNameError(f"bucket name {bucket!r} must be made of letters, digits, _ and -")
+    return bucket
+
+
+def stream_of(bucket: str) -> str:
+    """Return the name of the stream of a bucket. Raises InvalidBucketNameError."""
+    return STREAM_PREFIX + check_bucket(bucket)
+
+
+def bucket_of(stream: str) -> str | None:
+    """Return the name of the bucket of a stream, None if the stream's name is not that of a bucket."""
+    name = stream.removeprefix(STREAM_PREFIX)
+    return name if name != stream and _BUCKET.fullmatch(name) else None
+
+
+def key_prefix(bucket: str) -> str:
+    """Return the subject of the bucket's keys, up to the key."""
+    return f"$KV.{bucket}."
+
+
+def check_key(key: str, prefix: str, *, writing: bool = False) -> str:
+    """Return a key if it is valid.
+
+    Parameters
+    ----------
+    prefix
+        The subject before the key; both together must not be too long.
+    writing
+        Whether it is to be written: keys that begin with `_kv` are reserved.
+
+    Raises
+    ------
+    InvalidKeyError
+        The key cannot be used.
+    """
+    _check_text(key, "key", prefix)
+    bad = _BAD_IN_KEY.search(key)
+    if bad:
+        raise InvalidKeyError(f"key {key!r} has {bad[0]!r}; a key is made of letters, digits and - / _ = .")
+    if "" in key.split("."):
+        raise InvalidKeyError(f"key {key!r} has a dot at its start, at its end or next to a dot")
+    if writing and key.startswith(_RESERVED):
+        raise InvalidKeyError(f"key {key!r} begins with {_RESERVED}, which is reserved")
+    return key
+
+
+def check_filters(filters: Iterable[str], prefix: str) -> tuple[str, ...]:
+    """Return filters of keys without those that others cover; `>` alone if none is given.
+
+    A filter is a key, or has the wildcard `*` for a whole token, or `>` as its last token.
+
+    Raises
+    ------
+    InvalidKeyError
+        A filter cannot be used.
+    ConfigError
+        There are more than 256 filters.
+    """
+    if isinstance(filters, str):
+        filters = (filters,)
+    checked = reduce_filters(_check_filter(each, prefix) for each in filters)
+    if len(checked) > MAX_FILTERS:
+        raise ConfigError(f"{len(checked)} filters of keys are given; at most {MAX_FILTERS} are allowed")
+    return checked or (">",)
+
+
+def _check_filter(text: str, prefix: str) -> str:
+    _check_text(text, "filter", prefix)
+    tokens = text.split(".")
+    for token in tokens:
+        if not token:
+            raise InvalidKeyError(f"filter {text!r} has a dot at its start, at its end or next to a dot")
+        if token not in _WILDCARDS and (bad := _BAD_IN_KEY.search(token)):
+            raise InvalidKeyError(
+                f"filter {text!r} has {bad[0]!r} in a token; * and > stand for whole tokens, and other tokens are made "
+                f"of letters, digits and - / _ ="
+            )
+    if ">" in tokens[:-1]:
+        raise InvalidKeyError(f"filter {text!r} has '>' before its end; '>' can only be the last token")
+    return text
+
+
+def _check_text(text: str, noun: str, prefix: str) -> None:
+    if not isinstance(text, str):
+        raise ArgumentError(f"a {noun} must be text, not {type(text).__name__}")
+    if not text:
+        raise InvalidKeyError(f"the {noun} is empty")
+    if len(prefix) + len(text) > MAX_SUBJECT:  # only ASCII is allowed
+        raise InvalidKeyError(
+            f"a {noun} has {len(text)} characters; with {prefix!r} its subject may have {MAX_SUBJECT} bytes"
+        )
