@@ -46,7 +46,7 @@ MODULES: Final = (
 BLOCKING: Final = {"jetspark.sync": "jetspark.aio", "jetspark.sync.jetstream": "jetspark.aio.jetstream"}
 """Modules with the names of another one, of which only the differences are listed."""
 
-SHARED_BASES: Final = (("jetspark.jetstream.codec", "JsonEnum"), ("jetspark.jetstream.codec", "JsonStruct"))
+SHARED_BASES: Final = tuple(("jetspark.jetstream.codec", name) for name in ("JsonEnum", "KeywordStruct", "JsonStruct"))
 """Internal bases of many public classes. Their names are listed once."""
 
 NOT_DESCRIBED: Final = ("jetspark.spark.", "jetspark.wire.frames.", "jetspark.wire.vector.")

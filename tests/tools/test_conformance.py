@@ -140,7 +140,12 @@ def test_the_command_prints_each_requirement_and_writes_the_documentation_page(t
     ("outcomes", "code", "lines", "counts"),
     [
         ({}, 0, ["WIR-01 not written"], f"0 passed, 0 failed, {ALL} not written"),
-        ({"WIR-01": {"a": "passed", "b": "skipped"}}, 0, ["WIR-01 passed"], f"1 passed, 0 failed, {ALL - 1} not written"),
+        (
+            {"WIR-01": {"a": "passed", "b": "skipped"}},
+            0,
+            ["WIR-01 passed"],
+            f"1 passed, 0 failed, {ALL - 1} not written",
+        ),
         (
             {"WIR-01": {"a": "passed", "b": "failed"}, "WIR-02": {"a": "passed"}},
             1,

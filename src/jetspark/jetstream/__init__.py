@@ -4,6 +4,7 @@
 - `config`, `info`, `account`: configuration and state of streams and consumers; use and limits of the account;
 - `api`: requests as values, `api.pull` the body of a pull; `direct_get`: direct get, `stored_message` its result;
 - `publish`: headers of a publish and its acknowledgement; `ack`: ack subjects; `status`: meaning of pull statuses;
+- `key_value`: buckets of keys and values;
 - `names`: checks of names and subjects; `header_names`: the headers that JetStream uses.
 """
 
@@ -48,6 +49,13 @@ from jetspark.jetstream.info import (
     StreamSourceInfo,
     StreamState,
 )
+from jetspark.jetstream.key_value import (
+    KeyValueConfig,
+    KeyValueConfigFields,
+    KeyValueEntry,
+    KeyValueOperation,
+    KeyValueStatus,
+)
 from jetspark.jetstream.publish import PublishFields, PublishOptions, schedule_at, schedule_every
 from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.jetstream.times import Duration, Timestamp
@@ -74,6 +82,11 @@ __all__ = [
     "ExternalStream",
     "JsonEnum",
     "JsonStruct",
+    "KeyValueConfig",
+    "KeyValueConfigFields",
+    "KeyValueEntry",
+    "KeyValueOperation",
+    "KeyValueStatus",
     "LostStreamData",
     "PeerInfo",
     "PersistMode",

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from jetspark.aio.jetstream._drivers.publish_request import publish_request
+from jetspark.aio.jetstream._drivers.publish_request import publish
 from jetspark.aio.jetstream.api import JetStreamAPI
 from jetspark.aio.jetstream.async_publisher import AsyncPublisher, PubAckFuture
 from jetspark.aio.jetstream.batch_publisher import BatchPublisher
 from jetspark.engine.publish_window import PublishStats
 from jetspark.engine.retry import RetryPolicy
-from jetspark.jetstream.errors import StatusError
 from jetspark.jetstream.info import PubAck
-from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields, publish_headers, read_pub_ack
+from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT, PublishFields, publish_headers
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.outbound import Payload
@@ -80,10 +79,7 @@ class Publishing(JetStreamAPI):
         usual = retry_attempts is RETRY_ATTEMPTS and retry_wait is RETRY_WAIT
         plan = _USUAL_RETRY if usual else RetryPolicy(retry_attempts, retry_wait)
         expected = fields.get("expected_stream")
-        reply = await publish_request(self._core.connection, subject, payload, together, seconds, plan, expected)
-        if (status := reply.status) is not None:
-            raise StatusError(status.code, status.description, where=subject)
-        return read_pub_ack(reply.payload, subject, expected)
+        return await publish(self._core.connection, subject, payload, together, seconds, plan, expected)
 
     async def publish_async(
         self,

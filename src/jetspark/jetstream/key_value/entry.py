@@ -8,17 +8,18 @@ from enum import StrEnum
 from typing import Final
 
 from jetspark.jetstream import header_names as names
+from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.jetstream.times import Timestamp
 from jetspark.wire.headers import Headers
 
-__all__ = ["KV_OPERATION", "KeyValueEntry", "KeyValueOperation", "read_operation"]
+__all__ = ["KV_OPERATION", "KeyValueEntry", "KeyValueOperation", "read_operation", "stored_entry"]
 
 KV_OPERATION: Final = "KV-Operation"
 """Header of a marker that a client wrote."""
 
 
 class KeyValueOperation(StrEnum):
-    """What an entry did to its key."""
+    """The effect of an entry on its key."""
 
     PUT = "PUT"
     """It set the value."""
@@ -40,7 +41,7 @@ _REMOVED: Final = "Remove"
 def read_operation(headers: Headers) -> tuple[KeyValueOperation, bool]:
     """Return what an entry with these headers did, and whether it says that the value has expired.
 
-    A marker of a client has `KV-Operation`; one of the server has `Nats-Marker-Reason`. What is not known counts as a
+    A marker of a client has `KV-Operation`; one of the server has `Nats-Marker-Reason`. An unknown one counts as a
     marker, never as a value.
     """
     if (written := headers.get(KV_OPERATION)) is not None:
@@ -49,6 +50,22 @@ def read_operation(headers: Headers) -> tuple[KeyValueOperation, bool]:
         removed = reason == _REMOVED
         return (KeyValueOperation.DELETE if removed else KeyValueOperation.PURGE), reason == _EXPIRED
     return KeyValueOperation.PUT, False
+
+
+def stored_entry(bucket: str, prefix: str, message: StoredMessage) -> KeyValueEntry:
+    """Return the entry that a stored message is; `prefix` is the subject before its key."""
+    operation, expired = read_operation(message.headers)
+    return KeyValueEntry(
+        bucket=bucket,
+        key=message.subject.removeprefix(prefix),
+        value=message.payload,
+        revision=message.sequence,
+        created_ns=message.timestamp_ns,
+        operation=operation,
+        headers=message.headers,
+        expired=expired,
+        size=len(message.payload),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from jetspark.jetstream.config import StreamSource
 from jetspark.jetstream.errors import ArgumentError, ConfigError, InvalidBucketNameError, InvalidKeyError
+from jetspark.jetstream.names import API_PREFIX
 from jetspark.jetstream.subject_filters import reduce_filters
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "check_filters",
     "check_key",
     "key_prefix",
+    "key_subjects",
     "stream_of",
 ]
 
@@ -72,6 +75,25 @@ def bucket_of(stream: str) -> str | None:
 def key_prefix(bucket: str) -> str:
     """Return the subject of the bucket's keys, up to the key."""
     return f"$KV.{bucket}."
+
+
+def key_subjects(bucket: str, mirror: StreamSource | None, api_prefix: str) -> tuple[str, str]:
+    """Return the subjects up to the key of stored entries, and of writes.
+
+    A mirror has the subjects of its origin, and writes go to the origin. In another domain, or with an imported API,
+    only subjects below the API's prefix reach the bucket.
+
+    Parameters
+    ----------
+    mirror
+        The origin, if the bucket is a mirror.
+    api_prefix
+        Prefix of the API's subjects, with its final dot.
+    """
+    stored = key_prefix(bucket if mirror is None else mirror.name.removeprefix(STREAM_PREFIX))
+    if mirror is not None and mirror.external is not None and mirror.external.api:
+        return stored, f"{mirror.external.api}.{stored}"
+    return stored, stored if api_prefix == API_PREFIX else api_prefix + stored
 
 
 def check_key(key: str, prefix: str, *, writing: bool = False) -> str:

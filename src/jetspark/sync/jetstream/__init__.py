@@ -15,6 +15,7 @@ from jetspark.sync.jetstream.batch_publisher import BatchPublisher
 from jetspark.sync.jetstream.consume_context import ConsumeContext
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.context import JetStream
+from jetspark.sync.jetstream.key_value import KeyValue
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.sync.jetstream.pull_subscription import PullSubscription
 from jetspark.sync.jetstream.push_subscription import PushCallback, PushSubscription
@@ -27,6 +28,7 @@ __all__ = [
     "ConsumeFields",
     "Consumer",
     "JetStream",
+    "KeyValue",
     "ListPager",
     "MessageBatch",
     "OrderedConsumer",

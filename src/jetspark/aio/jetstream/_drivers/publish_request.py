@@ -4,18 +4,45 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Final
 
 from jetspark.aio.core import ConnectionCore
 from jetspark.aio.jetstream._drivers.publish_call import PublishCall
 from jetspark.aio.message import Msg
 from jetspark.engine.retry import RetryPolicy
-from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError
-from jetspark.jetstream.publish import no_stream_error, not_stored_hint, wait_for_expected_stream
+from jetspark.jetstream.errors import NoRespondersError, PublishTimeoutError, RequestTimeoutError, StatusError
+from jetspark.jetstream.info import PubAck
+from jetspark.jetstream.publish import (
+    RETRY_ATTEMPTS,
+    RETRY_WAIT,
+    no_stream_error,
+    not_stored_hint,
+    read_pub_ack,
+    wait_for_expected_stream,
+)
 from jetspark.wire.headers import HeadersLike
 from jetspark.wire.messages import Message
 from jetspark.wire.outbound import Payload
 
-__all__ = ["publish_request"]
+__all__ = ["publish", "publish_request"]
+
+_DEFAULT_RETRY: Final = RetryPolicy(RETRY_ATTEMPTS, RETRY_WAIT)
+
+
+async def publish(
+    connection: ConnectionCore,
+    subject: str,
+    payload: Payload,
+    headers: HeadersLike | None,
+    timeout: float,  # noqa: ASYNC109 (the deadline is part of the call)
+    retry: RetryPolicy = _DEFAULT_RETRY,
+    expected_stream: str | None = None,
+) -> PubAck:
+    """Publish and return the acknowledgement of the stream. Errors are those of `JetStream.publish`."""
+    reply = await publish_request(connection, subject, payload, headers, timeout, retry, expected_stream)
+    if (status := reply.status) is not None:
+        raise StatusError(status.code, status.description, where=subject)
+    return read_pub_ack(reply.payload, subject, expected_stream)
 
 
 async def publish_request(

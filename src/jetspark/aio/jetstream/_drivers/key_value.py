@@ -1,0 +1,226 @@
+"""One bucket over a JetStream context: reads and writes of single keys."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from datetime import timedelta
+from typing import Any, Final, Literal
+
+from jetspark.aio.jetstream._drivers.publish_request import publish
+from jetspark.aio.jetstream.core import JetStreamCore
+from jetspark.engine.key_value_write import ReadNewest, Step, Write
+from jetspark.jetstream.api import MessageGetRequest, StreamInfoRequest
+from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest
+from jetspark.jetstream.errors import (
+    BucketNotFoundError,
+    ConfigError,
+    Error,
+    KeyDeletedError,
+    KeyNotFoundError,
+    MessageNotFoundError,
+    MessageSizeExceedsMaximumError,
+    NoDirectGetError,
+    NoStreamResponseError,
+    StreamNotFoundError,
+    ValueTooLargeError,
+)
+from jetspark.jetstream.info import StreamInfo
+from jetspark.jetstream.key_value.config import check_stream
+from jetspark.jetstream.key_value.entry import KV_OPERATION, KeyValueEntry, KeyValueOperation, stored_entry
+from jetspark.jetstream.key_value.names import check_key, key_subjects
+from jetspark.jetstream.publish import PublishFields, publish_headers
+from jetspark.jetstream.stored_message import StoredMessage
+from jetspark.wire.headers import HeadersLike, encode_header_block
+from jetspark.wire.outbound import Payload
+
+__all__ = ["KeyValueCore", "as_bytes", "get_bucket_info", "ttl_field"]
+
+_MARKER_HEADERS: Final[dict[KeyValueOperation, HeadersLike]] = {
+    KeyValueOperation.DELETE: [(KV_OPERATION, KeyValueOperation.DELETE.value)],
+    KeyValueOperation.PURGE: [(KV_OPERATION, KeyValueOperation.PURGE.value), ("Nats-Rollup", "sub")],
+}
+"""Headers of a marker, by what it does."""
+_MIN_TTL: Final = timedelta(seconds=1)
+
+
+class KeyValueCore:
+    """The core of a bucket's handle.
+
+    Attributes
+    ----------
+    js
+        The context.
+    bucket, stream
+        Name of the bucket, and of its stream.
+    stored_prefix, write_prefix
+        The subjects up to the key, of stored entries and of writes.
+    info
+        Configuration and state from the last answer.
+    """
+
+    def __init__(self, js: JetStreamCore, info: StreamInfo) -> None:
+        self.js = js
+        self.info = info
+        self.bucket = check_stream(info.config)
+        self.stream = info.config.name
+        self.stored_prefix, self.write_prefix = key_subjects(self.bucket, info.config.mirror, js.prefix)
+
+    async def refresh(self, timeout: float | None) -> StreamInfo:  # noqa: ASYNC109
+        """Ask the server for configuration and state. Raises BucketNotFoundError."""
+        self.info = await get_bucket_info(self.js, self.bucket, self.stream, timeout)
+        return self.info
+
+    # -- reads ---------------------------------------------------------------------------------------------------
+
+    async def get(
+        self,
+        key: str,
+        revision: int | None,
+        *,
+        consistent: bool,
+        timeout: float | None,  # noqa: ASYNC109
+    ) -> KeyValueEntry:
+        """Return the newest entry of a key, or that of a revision; see `KeyValue.get`."""
+        subject = self.stored_prefix + check_key(key, self.stored_prefix)
+        if revision is not None and revision < 1:
+            raise ConfigError(f"revision must be positive, not {revision}")
+        try:
+            message = await self._get_message(subject, revision, consistent=consistent, timeout=timeout)
+        except MessageNotFoundError:
+            message = None
+        if message is None or message.subject != subject:
+            where = "" if revision is None else f" in revision {revision}"
+            raise KeyNotFoundError(
+                f"{self.bucket}: there is no key {key!r}{where}", bucket=self.bucket, key=key, revision=revision
+            )
+        entry = stored_entry(self.bucket, self.stored_prefix, message)
+        if entry.is_marker:
+            raise KeyDeletedError(entry, revision)
+        return entry
+
+    async def _get_message(
+        self,
+        subject: str,
+        revision: int | None,
+        *,
+        consistent: bool,
+        timeout: float | None,  # noqa: ASYNC109
+    ) -> StoredMessage:
+        if self.info.config.allow_direct and not consistent:
+            request: DirectGetRequest | DirectLastRequest
+            if revision is None:
+                request = DirectLastRequest(self.stream, subject)
+            else:
+                request = DirectGetRequest(self.stream, revision)
+            try:
+                return await self.js.direct_get(request, timeout)
+            except NoDirectGetError:
+                pass  # it was switched off, or the bucket is gone
+        try:
+            last = None if revision is not None else subject
+            return await self.js.request(MessageGetRequest(self.stream, revision, last), timeout)
+        except StreamNotFoundError:
+            raise BucketNotFoundError(self.bucket) from None
+
+    async def newest(self, subject: str, timeout: float) -> KeyValueEntry | None:  # noqa: ASYNC109
+        """Return the newest entry from the leader, None if there is none."""
+        try:
+            message = await self._get_message(subject, None, consistent=True, timeout=timeout)
+        except MessageNotFoundError:
+            return None
+        return stored_entry(self.bucket, self.stored_prefix, message)
+
+    # -- writes --------------------------------------------------------------------------------------------------
+
+    async def write(
+        self,
+        key: str,
+        value: Payload,
+        fields: PublishFields,
+        timeout: float | None,  # noqa: ASYNC109
+        operation: KeyValueOperation = KeyValueOperation.PUT,
+    ) -> int:
+        """Publish an entry once; return its revision."""
+        check_key(key, self.write_prefix, writing=True)
+        seconds = self.js.timeout if timeout is None else timeout
+        headers = publish_headers(_MARKER_HEADERS.get(operation), fields)
+        return await self._publish(key, value, headers, seconds)
+
+    async def run(
+        self,
+        workflow: Generator[Step, Any, int],
+        key: str,
+        value: Payload,
+        fields: PublishFields,
+        timeout: float | None,  # noqa: ASYNC109
+        operation: KeyValueOperation = KeyValueOperation.PUT,
+    ) -> int:
+        """Run a conditional write to its end; return the new revision."""
+        check_key(key, self.write_prefix, writing=True)
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + (self.js.timeout if timeout is None else timeout)
+        step = next(workflow)
+        while True:
+            problem: Error | None = None
+            answer: object = None
+            try:
+                answer = await self._perform(step, key, value, fields, max(deadline - clock(), 0), operation)
+            except Error as error:
+                problem = error
+            try:
+                step = workflow.send(answer) if problem is None else workflow.throw(problem)
+            except StopIteration as end:
+                revision: int = end.value
+                return revision
+
+    async def _perform(
+        self,
+        step: Step,
+        key: str,
+        value: Payload,
+        fields: PublishFields,
+        timeout: float,  # noqa: ASYNC109
+        operation: KeyValueOperation,
+    ) -> object:
+        match step:
+            case Write(expected, msg_id):
+                together: PublishFields = {**fields, "expected_last_subject_sequence": expected, "msg_id": msg_id}
+                headers = publish_headers(_MARKER_HEADERS.get(operation), together)
+                return await self._publish(key, value, headers, timeout)
+            case ReadNewest():
+                return await self.newest(self.stored_prefix + key, timeout)
+
+    async def _publish(self, key: str, value: Payload, headers: HeadersLike | None, timeout: float) -> int:  # noqa: ASYNC109
+        try:
+            ack = await publish(self.js.connection, self.write_prefix + key, value, headers, timeout)
+        except NoStreamResponseError:
+            await self.refresh(timeout)  # raises if the bucket is gone
+            raise
+        except MessageSizeExceedsMaximumError:
+            limit = self.info.config.max_msg_size or 0
+            size = len(value) + (len(encode_header_block(headers)) if headers else 0)
+            raise ValueTooLargeError(f"{self.bucket}: key {key!r}", size=size, limit=limit) from None
+        return ack.sequence
+
+
+async def get_bucket_info(js: JetStreamCore, bucket: str, stream: str, timeout: float | None) -> StreamInfo:  # noqa: ASYNC109
+    """Return configuration and state of a bucket's stream. Raises BucketNotFoundError."""
+    try:
+        return await js.request(StreamInfoRequest(stream), timeout)
+    except StreamNotFoundError:
+        raise BucketNotFoundError(bucket) from None
+
+
+def as_bytes(value: Payload | str) -> Payload:
+    """Return a value as it is stored: text as UTF-8."""
+    return value.encode() if isinstance(value, str) else value
+
+
+def ttl_field(ttl: timedelta | Literal["never"] | None) -> PublishFields:
+    """Return the field of a publish for a time to live. Raises ConfigError for less than a second."""
+    if ttl is None:
+        return {}
+    if ttl != "never" and ttl < _MIN_TTL:
+        raise ConfigError(f"ttl is at least a second, not {ttl}")
+    return {"ttl": ttl}
