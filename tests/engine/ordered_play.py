@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from jetspark.engine.catch_up import LeaderCatchUp
 from jetspark.engine.ordered import OrderedEngine
 from jetspark.engine.ordered_actions import (
     CreateConsumer,
@@ -51,7 +52,8 @@ def running(
 ) -> tuple[OrderedEngine, OrderedCursor]:
     """Return an engine whose first consumer exists and is being read."""
     where = cursor(**fields)
-    engine = OrderedEngine(where, report_caught_up=report_caught_up, delay_after_idle=delay_after_idle)
+    catch_up = LeaderCatchUp(where) if report_caught_up else None
+    engine = OrderedEngine(where, catch_up=catch_up, delay_after_idle=delay_after_idle)
     engine.start()
     assert [type(action) for action in engine.poll_actions()] == [CreateConsumer]
     engine.created(info("o_1", pending=pending))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.engine.ordered_play import cursor, delivery, info, running
 
+from jetspark.engine.catch_up import LeaderCatchUp
 from jetspark.engine.ordered import OrderedEngine
 from jetspark.engine.ordered_actions import (
     CaughtUp,
@@ -20,7 +21,8 @@ from jetspark.errors import (
 
 
 def test_the_reader_of_an_empty_stream_has_caught_up_when_the_leader_answers() -> None:
-    engine = OrderedEngine(cursor(), report_caught_up=True)
+    where = cursor()
+    engine = OrderedEngine(where, catch_up=LeaderCatchUp(where))
     engine.start()
     engine.poll_actions()
     engine.created(info("o_1", pending=0))
@@ -69,7 +71,8 @@ def test_messages_of_the_leader_may_be_deleted_before_they_are_delivered() -> No
 
 
 def test_a_start_after_the_last_message_has_nothing_to_read() -> None:
-    engine = OrderedEngine(cursor(deliver_policy="by_start_sequence", opt_start_seq=9), report_caught_up=True)
+    where = cursor(deliver_policy="by_start_sequence", opt_start_seq=9)
+    engine = OrderedEngine(where, catch_up=LeaderCatchUp(where))
     engine.start()
     engine.created(info("o_1", pending=0, stream_sequence=8))
     engine.poll_actions()
@@ -140,7 +143,7 @@ def test_messages_that_a_push_consumer_sent_before_the_answer_count_as_pending()
     where = cursor()
     where.next_config()
     where.created(info("o_1", pending=1, consumer_sequence=1, stream_sequence=7))
-    engine = OrderedEngine(where, report_caught_up=True)
+    engine = OrderedEngine(where, catch_up=LeaderCatchUp(where))
     engine.start(exists=True)
     engine.accept([delivery(1, 7, 1)])
     assert engine.poll_actions() == []
@@ -154,6 +157,6 @@ def test_the_leader_is_asked_at_once_if_an_existing_consumer_has_nothing_pending
     where = cursor()
     where.next_config()
     where.created(info("o_1", pending=0))
-    engine = OrderedEngine(where, report_caught_up=True)
+    engine = OrderedEngine(where, catch_up=LeaderCatchUp(where))
     engine.start(exists=True)
     assert engine.poll_actions() == [GetLastSequence((">",))]

@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from jetspark.engine.catch_up import CatchUp
 from jetspark.engine.ordered_actions import (
-    CaughtUp,
     CreateConsumer,
     DeleteConsumer,
-    GetConsumerInfo,
-    GetLastSequence,
     GetStreamInfo,
     OrderedAction,
     OrderedEnd,
@@ -32,11 +30,9 @@ from jetspark.engine.retry import can_create_later, create_backoff
 from jetspark.jetstream.errors import (
     ConsumerDeletedError,
     ConsumerIsPushError,
-    DisconnectedError,
     Error,
     MissedHeartbeatError,
     NoConsumerResponseError,
-    PermissionsViolationError,
     StreamNotFoundError,
 )
 from jetspark.jetstream.info import ConsumerInfo, StreamInfo
@@ -56,15 +52,10 @@ _NEVER: Final = -1
 _RESETS_AT_ONCE: Final = 3
 _MAX_QUEUED_DELETES: Final = 32
 """Maximum number of former consumers that are remembered until they are known to be gone."""
-_MAX_UNANSWERED_REQUESTS: Final = 3
-"""Number of unanswered requests to the stream's leader after which the consumer's own state is used."""
 
 
 class OrderedEngine:
     """State machine of the consumers of one ordered reader.
-
-    With `report_caught_up` it reports once when the consumer has nothing pending and the stream's leader has no later
-    message. The leader must be asked because the consumer may be on a replica that is not up to date.
 
     Parameters
     ----------
@@ -72,8 +63,8 @@ class OrderedEngine:
         Its position.
     max_reset_attempts
         Consecutive tries to create a consumer; None has no limit.
-    report_caught_up
-        Whether to request `CaughtUp`.
+    catch_up
+        Decides when to report `CaughtUp`; None never reports it.
     delay_after_idle
         Whether to wait before the next consumer if the last one brought no message (R14). Otherwise it waits after
         three of them in a row.
@@ -84,7 +75,7 @@ class OrderedEngine:
         cursor: OrderedCursor,
         *,
         max_reset_attempts: int | None = None,
-        report_caught_up: bool = False,
+        catch_up: CatchUp | None = None,
         delay_after_idle: bool = False,
     ) -> None:
         self.ended = False
@@ -95,10 +86,7 @@ class OrderedEngine:
         self._resets_at_once = 0 if delay_after_idle else _RESETS_AT_ONCE
         self._idle_backoff = create_backoff()
         self._created_at: int | None = _NEVER  # last sequence when this engine created the current consumer
-        self._report_caught_up = report_caught_up
-        self._last: int | None = None  # last sequence that the leader reported
-        self._awaiting_last_sequence = False  # a request to the leader waits for its answer
-        self._unanswered_requests = 0  # consecutive requests to the leader without an answer
+        self._catch_up = catch_up or CatchUp()
         self._consumer_exists = False  # the current consumer is known to exist
         self._unchecked: ConsumerInfo | None = None  # created, and its stream is not compared yet
         # Former consumers that may still exist, and whether a deletion was requested.
@@ -158,8 +146,12 @@ class OrderedEngine:
         self._consumer_exists = True
         if self._cursor.stream.unknown:
             self._actions.append(GetStreamInfo(self._cursor.name))
-        if not self._cursor.pending:
-            self._request_last_sequence()
+        if self._catching_up:
+            self._actions += self._catch_up.began()
+
+    @property
+    def _catching_up(self) -> bool:
+        return not (self._catch_up.done or self.ended)
 
     def stream_received(self, now: float, name: str, stream: StreamInfo) -> None:
         """Handle the info of the stream, requested for the consumer `name`."""
@@ -205,7 +197,7 @@ class OrderedEngine:
             return
         self._actions.append(Warn(error))
         self._cursor.restart(stream)
-        self._last = None
+        self._catch_up.restarted()
         self._create_next_consumer()
 
     def failed(self, now: float, name: str, error: Error) -> None:
@@ -240,60 +232,31 @@ class OrderedEngine:
         good, last = self._cursor.accept(messages)
         if good < len(messages):
             self.reset(now)
-        elif self._report_caught_up and last is not None:
-            if self._last is not None:
-                self._check_caught_up()
-            elif not last.num_pending:
-                # The pending number in a delivery may be out of date.
-                if self._cursor.delivered >= self._cursor.pending:
-                    self._request_last_sequence()
-                else:
-                    self._actions.append(GetConsumerInfo(self._cursor.name))
+        elif last is not None and self._catching_up:
+            self._actions += self._catch_up.accepted(messages, last.num_pending)
         return good
 
     def heartbeat(self, last_consumer_sequence: int | None, now: float = 0.0) -> None:
         """Handle a heartbeat: the server has nothing to send."""
         if last_consumer_sequence is not None and self._cursor.heartbeat(last_consumer_sequence):
             self.reset(now)
-        elif self._report_caught_up:
-            self._actions.append(GetConsumerInfo(self._cursor.name))
+        elif self._catching_up:
+            self._actions += self._catch_up.silent()
 
     def info_received(self, info: ConsumerInfo) -> None:
         """Handle the consumer's info, requested while no messages come."""
-        if info.name == self._cursor.name and not info.num_pending:
-            if info.delivered.consumer_sequence <= self._cursor.delivered:
-                self._request_last_sequence()
-            self._cursor.pending = 0
+        if info.name == self._cursor.name and self._catching_up:
+            self._actions += self._catch_up.info_received(info)
 
     def last_sequence_received(self, last: int) -> None:
         """Handle the leader's answer: the last sequence of the subjects that are read; 0 for none."""
-        self._last = last
-        self._awaiting_last_sequence = False
-        self._unanswered_requests = 0
-        self._check_caught_up()
+        if self._catching_up:
+            self._actions += self._catch_up.last_sequence_received(last)
 
     def last_sequence_failed(self, error: Error) -> None:
         """Handle a failed request to the leader. The next heartbeat leads to another request."""
-        self._awaiting_last_sequence = False
-        self._unanswered_requests += not isinstance(error, DisconnectedError)
-        if self._unanswered_requests >= _MAX_UNANSWERED_REQUESTS or isinstance(error, PermissionsViolationError):
-            self._actions.append(Warn(error))
-            self._caught_up()
-
-    def _request_last_sequence(self) -> None:
-        if self._report_caught_up and not (self._awaiting_last_sequence or self.ended):
-            self._awaiting_last_sequence = True
-            self._actions.append(GetLastSequence(self._cursor.subjects))
-
-    def _check_caught_up(self) -> None:
-        place = self._cursor.last_sequence
-        if self._last is not None and self._last <= (self._cursor.start if place is None else place):
-            self._caught_up()
-
-    def _caught_up(self) -> None:
-        if self._report_caught_up and not self.ended:
-            self._report_caught_up = False
-            self._actions.append(CaughtUp())
+        if self._catching_up:
+            self._actions += self._catch_up.last_sequence_failed(error)
 
     def pull_error(self, error: Error, *, final: bool, now: float = 0.0) -> None:
         """Handle a warning of the pulls or, with `final`, their end."""

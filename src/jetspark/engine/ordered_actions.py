@@ -71,7 +71,10 @@ class GetLastSequence:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """The reader has received all messages that the stream's leader had when it was asked; the reading continues."""
+    """The reader has received all messages that the stream had; the reading continues."""
+
+    position: int = 0
+    """Number of messages that were accepted until then, by the rule that counts them."""
 
 
 @dataclass(frozen=True, slots=True)

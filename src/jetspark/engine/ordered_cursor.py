@@ -48,6 +48,8 @@ class OrderedCursor:
         The known facts about its stream.
     restarts
         Whether the reader starts again when its stream was created again.
+    accepted_count
+        Number of good messages of all consumers.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class OrderedCursor:
         self._gaps = GapDetector(0)
         self.serial = 0
         self.last_sequence: int | None = None
-        self.start = self.pending = 0
+        self.start = self.pending = self.accepted_count = 0
 
     @property
     def name(self) -> str:
@@ -111,6 +113,7 @@ class OrderedCursor:
         else:
             good = self._gaps.scan(list(messages))
             last = _metadata(messages[good - 1]) if good else None
+        self.accepted_count += good
         if last is not None:
             self.last_sequence = last.stream_sequence
         return good, last

@@ -6,6 +6,7 @@ from jetspark.aio.jetstream.consume_context import ConsumeContext
 from jetspark.aio.jetstream.consumer import Consumer
 from jetspark.aio.jetstream.context import JetStream
 from jetspark.aio.jetstream.key_value import KeyValue
+from jetspark.aio.jetstream.key_watch import KeyWatch
 from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager, Pager
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
@@ -24,6 +25,7 @@ __all__ = [
     "Consumer",
     "JetStream",
     "KeyValue",
+    "KeyWatch",
     "ListPager",
     "MessageBatch",
     "OrderedConsumer",

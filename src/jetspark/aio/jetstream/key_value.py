@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal
+from functools import partial
+from typing import Literal, Unpack
 
 from jetspark.aio._interfaces import HasCore
 from jetspark.aio.jetstream._drivers.key_value import KeyValueCore, as_bytes, ttl_field
+from jetspark.aio.jetstream._drivers.key_watch import KeyWatchCore, initial_pages, key_pages
+from jetspark.aio.jetstream.key_watch import KeyWatch
+from jetspark.aio.jetstream.pager import Pager
 from jetspark.engine.key_value_write import create_key, update_key, write_marker
+from jetspark.engine.watch import WatchFields, WatchOptions
 from jetspark.jetstream.key_value import KeyValueEntry, KeyValueOperation, KeyValueStatus
+from jetspark.jetstream.key_value.names import check_filters, is_filter
 from jetspark.jetstream.publish import PublishFields
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.outbound import Payload
@@ -80,6 +86,85 @@ class KeyValue(HasCore[KeyValueCore]):
             The bucket does not exist any more.
         """
         return await self._core.get(key, revision, consistent=consistent, timeout=timeout)
+
+    async def watch(
+        self,
+        *filters: str,
+        include_history: bool = False,
+        updates_only: bool = False,
+        ignore_deletes: bool = False,
+        meta_only: bool = False,
+        resume_from: int | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> KeyWatch:
+        """Watch keys: first the newest entry of each key, then each change.
+
+        Parameters
+        ----------
+        filters
+            Keys, or filters with `*` for a token and `>` for the rest, at most 256; none means all keys.
+        include_history
+            Begin with all revisions that are kept.
+        updates_only
+            Begin with the next change.
+        ignore_deletes
+            Leave out markers of deleted, purged and expired keys.
+        meta_only
+            Leave out values; `size` of an entry says how large they are.
+        resume_from
+            Begin with this revision, and return every revision after it.
+        timeout
+            Seconds for the request that `resume_from` needs; None takes `timeout` of the context.
+
+        Raises
+        ------
+        InvalidKeyError, ConfigError
+            A filter or a combination of options is not valid. Nothing was sent.
+        RevisionError
+            The bucket has not reached `resume_from`; `last` is its newest revision.
+        BucketNotFoundError
+            The bucket does not exist any more.
+        """
+        options = self._options(
+            filters,
+            include_history=include_history,
+            updates_only=updates_only,
+            ignore_deletes=ignore_deletes,
+            meta_only=meta_only,
+            resume_from=resume_from,
+        )
+        if resume_from is not None:
+            await self._core.check_revision(resume_from, timeout)
+        core = KeyWatchCore(self._core, options)
+        await core.wait_started()
+        return KeyWatch(core)
+
+    def keys(self, *filters: str) -> Pager[str]:
+        """Return the keys that have a value, each once. `filters` are those of `watch`; values are not sent.
+
+        async for key in bucket.keys("users.*"):
+            ...
+        keys = await bucket.keys().all()
+        """
+        return Pager(partial(key_pages, self._core, self._options(filters, ignore_deletes=True, meta_only=True)))
+
+    async def history(self, key: str) -> list[KeyValueEntry]:
+        """Return the revisions that are kept of a key, oldest first, markers included. It takes a filter, too.
+
+        Raises
+        ------
+        KeyNotFoundError
+            There is no such key. For a filter the list is empty.
+        """
+        pages = initial_pages(self._core, self._options((key,), include_history=True))
+        entries = [entry async for page in pages for entry in page]
+        if not entries and not is_filter(key):
+            raise self._core.not_found(key)
+        return entries
+
+    def _options(self, filters: tuple[str, ...], **options: Unpack[WatchFields]) -> WatchOptions:
+        prefix = self._core.stored_prefix
+        return WatchOptions(tuple(prefix + each for each in check_filters(filters, prefix)), **options)
 
     # -- writes --------------------------------------------------------------------------------------------------
 

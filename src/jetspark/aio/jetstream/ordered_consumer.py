@@ -18,6 +18,7 @@ from jetspark.aio.jetstream._drivers.workflow import run_in_background
 from jetspark.aio.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.message import Msg
+from jetspark.engine.catch_up import LeaderCatchUp
 from jetspark.engine.ordered import OrderedEngine
 from jetspark.engine.ordered_config import ordered_heartbeat
 from jetspark.engine.ordered_cursor import OrderedCursor
@@ -268,7 +269,9 @@ class OrderedConsumer:
             )
         wanted = consume_options(**options)
         engine = OrderedEngine(
-            self._cursor, max_reset_attempts=self._max_reset_attempts, report_caught_up=until_caught_up
+            self._cursor,
+            max_reset_attempts=self._max_reset_attempts,
+            catch_up=LeaderCatchUp(self._cursor) if until_caught_up else None,
         )
 
         def make(on_ready: Callable[[], None], on_warning: Callable[[Error], None]) -> OrderedPullDriver:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from jetspark.jetstream import header_names as names
+from jetspark.jetstream.message import JetStreamMessage
 from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.jetstream.times import Timestamp
 from jetspark.wire.headers import Headers
 
-__all__ = ["KV_OPERATION", "KeyValueEntry", "KeyValueOperation", "read_operation", "stored_entry"]
+__all__ = ["KV_OPERATION", "DeliveredEntry", "KeyValueEntry", "KeyValueOperation", "read_operation", "stored_entry"]
 
 KV_OPERATION: Final = "KV-Operation"
 """Header of a marker that a client wrote."""
@@ -36,6 +37,7 @@ _BY_REASON: Final = {
 }
 _EXPIRED: Final = "MaxAge"
 _REMOVED: Final = "Remove"
+_MAX_DIGITS: Final = 20
 
 
 def read_operation(headers: Headers) -> tuple[KeyValueOperation, bool]:
@@ -68,7 +70,13 @@ def stored_entry(bucket: str, prefix: str, message: StoredMessage) -> KeyValueEn
     )
 
 
-@dataclass(frozen=True, slots=True)
+def _read_size(headers: Headers) -> int:
+    """Return the size of a payload that was left out; 0 if the server did not say."""
+    text = headers.get(names.MSG_SIZE, "") or ""
+    return int(text) if len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit() else 0
+
+
+@dataclass(slots=True, eq=False)
 class KeyValueEntry:
     """One revision of a key."""
 
@@ -103,6 +111,64 @@ class KeyValueEntry:
         """Whether the key is gone with this revision."""
         return self.operation is not KeyValueOperation.PUT
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, KeyValueEntry):
+            return NotImplemented
+        return _values(self) == _values(other)
+
+    def __hash__(self) -> int:
+        return hash((self.bucket, self.key, self.revision))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return KeyValueEntry, _values(self)
+
     def __repr__(self) -> str:
         what = "expired" if self.expired else self.operation.value
         return f"<KeyValueEntry {self.bucket}/{self.key} revision {self.revision} {what} {self.size} bytes>"
+
+
+_NAMES: Final = tuple(each.name for each in fields(KeyValueEntry))
+
+
+def _values(entry: KeyValueEntry) -> tuple[object, ...]:
+    return tuple(getattr(entry, name) for name in _NAMES)
+
+
+class DeliveredEntry(KeyValueEntry):
+    """An entry of a watch. It is decoded when one of its attributes is first used.
+
+    Parameters
+    ----------
+    bucket
+        Name of the bucket.
+    prefix
+        The subject before the key.
+    message
+        The message of the consumer.
+    """
+
+    __slots__ = ("_message", "_prefix")
+
+    def __init__(self, bucket: str, prefix: str, message: JetStreamMessage) -> None:
+        self.bucket = bucket
+        self._message: JetStreamMessage | None = message
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> object:
+        """Decode the message: this attribute is not set yet."""
+        message = self._message if name in _NAMES else None
+        if message is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._message = None
+        metadata, headers = message.metadata, message.headers
+        left_out = names.MSG_SIZE in headers
+        self.key = message.subject.removeprefix(self._prefix)
+        self.value = None if left_out else message.payload
+        self.size = _read_size(headers) if left_out else len(message.payload)
+        self.revision = metadata.stream_sequence
+        self.created_ns = metadata.timestamp_ns
+        self.delta = metadata.num_pending
+        self.headers = headers
+        self.operation, self.expired = read_operation(headers)
+        value: object = getattr(self, name)
+        return value

@@ -24,6 +24,7 @@ __all__ = [
     "check_bucket",
     "check_filters",
     "check_key",
+    "is_filter",
     "key_prefix",
     "key_subjects",
     "stream_of",
@@ -140,6 +141,11 @@ def check_filters(filters: Iterable[str], prefix: str) -> tuple[str, ...]:
     if len(checked) > MAX_FILTERS:
         raise ConfigError(f"{len(checked)} filters of keys are given; at most {MAX_FILTERS} are allowed")
     return checked or (">",)
+
+
+def is_filter(text: str) -> bool:
+    """Return whether a checked filter has wildcards."""
+    return not _WILDCARDS.isdisjoint(text)
 
 
 def _check_filter(text: str, prefix: str) -> str:

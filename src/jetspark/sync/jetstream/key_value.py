@@ -10,6 +10,8 @@ from typing import Literal
 
 from jetspark.aio.jetstream import key_value as aio
 from jetspark.jetstream.key_value import KeyValueEntry, KeyValueStatus
+from jetspark.sync._handwritten.key_watch import KeyWatch
+from jetspark.sync._handwritten.pager import Pager
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.outbound import Payload
@@ -73,6 +75,78 @@ class KeyValue(LoopProxy):
             The bucket does not exist any more.
         """
         return self._call(self._inner.get(key, revision=revision, consistent=consistent, timeout=timeout))
+
+    def watch(
+        self,
+        *filters: str,
+        include_history: bool = False,
+        updates_only: bool = False,
+        ignore_deletes: bool = False,
+        meta_only: bool = False,
+        resume_from: int | None = None,
+        timeout: float | None = None,
+    ) -> KeyWatch:
+        """Watch keys: first the newest entry of each key, then each change.
+
+        Parameters
+        ----------
+        filters
+            Keys, or filters with `*` for a token and `>` for the rest, at most 256; none means all keys.
+        include_history
+            Begin with all revisions that are kept.
+        updates_only
+            Begin with the next change.
+        ignore_deletes
+            Leave out markers of deleted, purged and expired keys.
+        meta_only
+            Leave out values; `size` of an entry says how large they are.
+        resume_from
+            Begin with this revision, and return every revision after it.
+        timeout
+            Seconds for the request that `resume_from` needs; None takes `timeout` of the context.
+
+        Raises
+        ------
+        InvalidKeyError, ConfigError
+            A filter or a combination of options is not valid. Nothing was sent.
+        RevisionError
+            The bucket has not reached `resume_from`; `last` is its newest revision.
+        BucketNotFoundError
+            The bucket does not exist any more.
+        """
+        return KeyWatch(
+            self._connection,
+            self._call(
+                self._inner.watch(
+                    *filters,
+                    include_history=include_history,
+                    updates_only=updates_only,
+                    ignore_deletes=ignore_deletes,
+                    meta_only=meta_only,
+                    resume_from=resume_from,
+                    timeout=timeout,
+                )
+            ),
+        )
+
+    def keys(self, *filters: str) -> Pager[str]:
+        """Return the keys that have a value, each once. `filters` are those of `watch`; values are not sent.
+
+        for key in bucket.keys("users.*"):
+            ...
+        keys = bucket.keys().all()
+        """
+        return Pager(self._connection, self._run(lambda: self._inner.keys(*filters)))
+
+    def history(self, key: str) -> list[KeyValueEntry]:
+        """Return the revisions that are kept of a key, oldest first, markers included. It takes a filter, too.
+
+        Raises
+        ------
+        KeyNotFoundError
+            There is no such key. For a filter the list is empty.
+        """
+        return self._call(self._inner.history(key))
 
     def put(self, key: str, value: Payload | str, *, timeout: float | None = None) -> int:
         """Set the value of a key; return the new revision. Text is stored as UTF-8; an empty value is a value.

@@ -201,10 +201,11 @@ class ConsumeCore:
                 if source.error is not None:
                     raise source.error
                 raise StopAsyncIteration
-            await self._wait()
+            await self.wait_changed()
         return source.ready.popleft()
 
-    async def _wait(self) -> None:
+    async def wait_changed(self) -> None:
+        """Wait until messages come, the end, or another call of `wake`."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:
@@ -274,7 +275,7 @@ class ConsumeCore:
             await self._handlers.wait()
             return
         while not self.closed:
-            await self._wait()
+            await self.wait_changed()
 
     def discard(self, error: Error) -> int:
         """End with this error and drop the messages that wait; return their number."""

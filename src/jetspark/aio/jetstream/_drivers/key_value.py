@@ -22,6 +22,7 @@ from jetspark.jetstream.errors import (
     MessageSizeExceedsMaximumError,
     NoDirectGetError,
     NoStreamResponseError,
+    RevisionError,
     StreamNotFoundError,
     ValueTooLargeError,
 )
@@ -90,14 +91,24 @@ class KeyValueCore:
         except MessageNotFoundError:
             message = None
         if message is None or message.subject != subject:
-            where = "" if revision is None else f" in revision {revision}"
-            raise KeyNotFoundError(
-                f"{self.bucket}: there is no key {key!r}{where}", bucket=self.bucket, key=key, revision=revision
-            )
+            raise self.not_found(key, revision)
         entry = stored_entry(self.bucket, self.stored_prefix, message)
         if entry.is_marker:
             raise KeyDeletedError(entry, revision)
         return entry
+
+    def not_found(self, key: str, revision: int | None = None) -> KeyNotFoundError:
+        """Return the error for a key that does not exist."""
+        where = "" if revision is None else f" in revision {revision}"
+        text = f"{self.bucket}: there is no key {key!r}{where}"
+        return KeyNotFoundError(text, bucket=self.bucket, key=key, revision=revision)
+
+    async def check_revision(self, revision: int, timeout: float | None) -> None:  # noqa: ASYNC109
+        """Check that the bucket has reached a revision, or the one before it. Raises RevisionError."""
+        last = (await self.refresh(timeout)).state.last_sequence
+        if revision > last + 1:
+            text = f"{self.bucket}: revision {revision} lies in the future; the newest one is {last}"
+            raise RevisionError(text, revision=revision, last=last)
 
     async def _get_message(
         self,

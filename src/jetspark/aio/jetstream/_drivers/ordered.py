@@ -71,7 +71,7 @@ class OrderedRunner:
     source
         Reads from the consumers.
     on_caught_up
-        Called when the reader has caught up, if the engine reports it.
+        Called when the reader has caught up, if the engine reports it, with the number of messages accepted until then.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class OrderedRunner:
         stream: str,
         engine: OrderedEngine,
         source: OrderedSource,
-        on_caught_up: Callable[[], None] | None = None,
+        on_caught_up: Callable[[int], None] | None = None,
     ) -> None:
         self._js = js
         self._stream = stream
@@ -114,9 +114,9 @@ class OrderedRunner:
                         self._start_task(self._get_stream_info(name))
                     case GetLastSequence(subjects):
                         self._start_task(self._get_last_sequence(subjects))
-                    case CaughtUp():
+                    case CaughtUp(position):
                         if self._on_caught_up is not None:
-                            self._on_caught_up()
+                            self._on_caught_up(position)
                     case Warn(error):
                         self._source.handle_warning(error)
                     case Report(event):

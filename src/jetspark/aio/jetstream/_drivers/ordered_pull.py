@@ -45,6 +45,8 @@ class OrderedPullDriver:
         Called at the end.
     until_caught_up
         Whether to end when the reader has caught up.
+    on_caught_up
+        Called when the reader has caught up, and does not end then; see `OrderedRunner`.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class OrderedPullDriver:
         on_info: Callable[[ConsumerInfo | None], None],
         on_end: Callable[[], None],
         until_caught_up: bool,
+        on_caught_up: Callable[[int], None] | None = None,
     ) -> None:
         self.ready: deque[Msg] = deque()
         self.taken_size = 0
@@ -74,8 +77,7 @@ class OrderedPullDriver:
         self._on_warning = on_warning
         self._on_info = on_info
         self._on_end = on_end
-        on_caught_up = engine.stop if until_caught_up else None
-        self._runner = OrderedRunner(js, stream, engine, self, on_caught_up)
+        self._runner = OrderedRunner(js, stream, engine, self, self._end_caught_up if until_caught_up else on_caught_up)
         self._driver: PullDriver | None = None
         self._earlier_received = 0  # messages of earlier consumers
         self._until_caught_up = until_caught_up
@@ -169,6 +171,9 @@ class OrderedPullDriver:
         if self._until_caught_up and client.status is ConnectionStatus.DRAINING:
             return ConnectionClosedError(f"stream {self._stream!r}: the connection drains before the end was reached")
         return client.outbound.closed_error
+
+    def _end_caught_up(self, position: int) -> None:  # noqa: ARG002 (all messages are returned)
+        self._engine.stop()
 
     # -- called by the driver ------------------------------------------------------------------------------------
 
