@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final, TypedDict
 
 from jetspark.engine.catch_up import CatchUp, CatchUpAction
@@ -22,8 +23,20 @@ from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.info import ConsumerInfo
 from jetspark.wire.messages import Message
 
-__all__ = ["WATCH_HEARTBEAT", "InitialDataCatchUp", "WatchCursor", "WatchFields", "WatchOptions"]
+__all__ = [
+    "MARKERS_KEPT",
+    "READ_TIMEOUT",
+    "WATCH_HEARTBEAT",
+    "InitialDataCatchUp",
+    "WatchCursor",
+    "WatchFields",
+    "WatchOptions",
+]
 
+READ_TIMEOUT: Final = 30.0
+"""Default seconds to wait for the next entry of a read of many keys."""
+MARKERS_KEPT: Final = timedelta(minutes=30)
+"""Default age from which markers of deleted keys are removed."""
 WATCH_HEARTBEAT: Final = 5.0
 """Seconds without a message after which the server of a watch sends a heartbeat."""
 

@@ -54,6 +54,7 @@ from jetspark.jetstream.key_value import (
     KeyValueConfigFields,
     KeyValueEntry,
     KeyValueOperation,
+    KeyValueSnapshot,
     KeyValueStatus,
 )
 from jetspark.jetstream.publish import PublishFields, PublishOptions, schedule_at, schedule_every
@@ -86,6 +87,7 @@ __all__ = [
     "KeyValueConfigFields",
     "KeyValueEntry",
     "KeyValueOperation",
+    "KeyValueSnapshot",
     "KeyValueStatus",
     "LostStreamData",
     "PeerInfo",

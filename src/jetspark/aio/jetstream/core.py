@@ -58,13 +58,18 @@ class JetStreamCore:
         connection.server_check.prefix = prefix
         connection.outbound.add_api_prefix(prefix)
 
-    async def request(self, request: Request[R], timeout: float | None = None) -> R:  # noqa: ASYNC109
-        """Send a request and read the reply; see `JetStream.request`."""
+    async def request(
+        self,
+        request: Request[R],
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+        prefix: str | None = None,
+    ) -> R:
+        """Send a request and read the reply; see `JetStream.request`. `prefix` replaces the prefix of the context."""
         now = asyncio.get_running_loop().time
         retry = RequestRetry(request, self.timeout if timeout is None else timeout, now())
         while True:
             try:
-                return await self._request_once(request, retry.left)
+                return await self._request_once(request, retry.left, prefix or self.prefix)
             except APIError as error:
                 if (pause := retry.delay(error, now())) is None:
                     raise
@@ -73,9 +78,9 @@ class JetStreamCore:
                 raise
             await asyncio.sleep(pause)
 
-    async def _request_once(self, request: Request[R], timeout: float) -> R:  # noqa: ASYNC109
-        subject, payload = request.subject(self.prefix), request.payload()
-        with CallWatch(self.connection.server_check):
+    async def _request_once(self, request: Request[R], timeout: float, prefix: str) -> R:  # noqa: ASYNC109
+        subject, payload = request.subject(prefix), request.payload()
+        with self.connection.server_check.watch():
             try:
                 if request.idempotent:
                     reply = await request_with_retry(self.connection, subject, payload, timeout)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from functools import partial
-from typing import Literal, Unpack
+from typing import Literal
 
-from jetspark.aio._interfaces import HasCore
-from jetspark.aio.jetstream._drivers.key_value import KeyValueCore, as_bytes, ttl_field
-from jetspark.aio.jetstream._drivers.key_watch import KeyWatchCore, initial_pages, key_pages
-from jetspark.aio.jetstream.key_watch import KeyWatch
-from jetspark.aio.jetstream.pager import Pager
+from jetspark.aio.jetstream._drivers.key_value import as_bytes, ttl_field
+from jetspark.aio.jetstream._drivers.key_value_many import (
+    as_mapping,
+    purge_markers,
+    write_many,
+)
+from jetspark.aio.jetstream.batch_publisher import BatchPublisher
+from jetspark.aio.jetstream.key_value_reads import KeyValueReads
 from jetspark.engine.key_value_write import create_key, update_key, write_marker
-from jetspark.engine.watch import WatchFields, WatchOptions
-from jetspark.jetstream.key_value import KeyValueEntry, KeyValueOperation, KeyValueStatus
-from jetspark.jetstream.key_value.names import check_filters, is_filter
+from jetspark.engine.watch import MARKERS_KEPT, READ_TIMEOUT
+from jetspark.jetstream.errors import ConfigError, WrongLastSequenceError
+from jetspark.jetstream.key_value import KeyValueOperation
 from jetspark.jetstream.publish import PublishFields
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.outbound import Payload
@@ -23,7 +26,7 @@ __all__ = ["KeyValue"]
 
 
 @checks_arguments()
-class KeyValue(HasCore[KeyValueCore]):
+class KeyValue(KeyValueReads):
     """A bucket of keys and values. Created by `create_key_value`, `key_value` and similar calls of a context.
 
         bucket = await js.create_key_value(bucket="users")
@@ -39,134 +42,6 @@ class KeyValue(HasCore[KeyValueCore]):
 
     def __repr__(self) -> str:
         return f"<KeyValue {self.bucket!r}>"
-
-    @property
-    def bucket(self) -> str:
-        """Name of the bucket."""
-        return self._core.bucket
-
-    async def status(self, *, timeout: float | None = None) -> KeyValueStatus:  # noqa: ASYNC109
-        """Ask the server for configuration and state of the bucket.
-
-        Raises
-        ------
-        BucketNotFoundError
-            The bucket does not exist any more (10059).
-        """
-        return KeyValueStatus(self.bucket, await self._core.refresh(timeout))
-
-    # -- reads ---------------------------------------------------------------------------------------------------
-
-    async def get(
-        self,
-        key: str,
-        *,
-        revision: int | None = None,
-        consistent: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-    ) -> KeyValueEntry:
-        """Return the newest entry of a key.
-
-        Parameters
-        ----------
-        revision
-            Return the entry of this revision instead.
-        consistent
-            Ask the leader. Without it, any replica may answer, and the last writes may be missing.
-
-        Raises
-        ------
-        KeyNotFoundError
-            There is no such key, or not in this revision.
-        KeyDeletedError
-            The key was deleted or purged, or has expired. The marker is in `entry`.
-        InvalidKeyError
-            The key cannot be used. Nothing was sent.
-        BucketNotFoundError
-            The bucket does not exist any more.
-        """
-        return await self._core.get(key, revision, consistent=consistent, timeout=timeout)
-
-    async def watch(
-        self,
-        *filters: str,
-        include_history: bool = False,
-        updates_only: bool = False,
-        ignore_deletes: bool = False,
-        meta_only: bool = False,
-        resume_from: int | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-    ) -> KeyWatch:
-        """Watch keys: first the newest entry of each key, then each change.
-
-        Parameters
-        ----------
-        filters
-            Keys, or filters with `*` for a token and `>` for the rest, at most 256; none means all keys.
-        include_history
-            Begin with all revisions that are kept.
-        updates_only
-            Begin with the next change.
-        ignore_deletes
-            Leave out markers of deleted, purged and expired keys.
-        meta_only
-            Leave out values; `size` of an entry says how large they are.
-        resume_from
-            Begin with this revision, and return every revision after it.
-        timeout
-            Seconds for the request that `resume_from` needs; None takes `timeout` of the context.
-
-        Raises
-        ------
-        InvalidKeyError, ConfigError
-            A filter or a combination of options is not valid. Nothing was sent.
-        RevisionError
-            The bucket has not reached `resume_from`; `last` is its newest revision.
-        BucketNotFoundError
-            The bucket does not exist any more.
-        """
-        options = self._options(
-            filters,
-            include_history=include_history,
-            updates_only=updates_only,
-            ignore_deletes=ignore_deletes,
-            meta_only=meta_only,
-            resume_from=resume_from,
-        )
-        if resume_from is not None:
-            await self._core.check_revision(resume_from, timeout)
-        core = KeyWatchCore(self._core, options)
-        await core.wait_started()
-        return KeyWatch(core)
-
-    def keys(self, *filters: str) -> Pager[str]:
-        """Return the keys that have a value, each once. `filters` are those of `watch`; values are not sent.
-
-        async for key in bucket.keys("users.*"):
-            ...
-        keys = await bucket.keys().all()
-        """
-        return Pager(partial(key_pages, self._core, self._options(filters, ignore_deletes=True, meta_only=True)))
-
-    async def history(self, key: str) -> list[KeyValueEntry]:
-        """Return the revisions that are kept of a key, oldest first, markers included. It takes a filter, too.
-
-        Raises
-        ------
-        KeyNotFoundError
-            There is no such key. For a filter the list is empty.
-        """
-        pages = initial_pages(self._core, self._options((key,), include_history=True))
-        entries = [entry async for page in pages for entry in page]
-        if not entries and not is_filter(key):
-            raise self._core.not_found(key)
-        return entries
-
-    def _options(self, filters: tuple[str, ...], **options: Unpack[WatchFields]) -> WatchOptions:
-        prefix = self._core.stored_prefix
-        return WatchOptions(tuple(prefix + each for each in check_filters(filters, prefix)), **options)
-
-    # -- writes --------------------------------------------------------------------------------------------------
 
     async def put(self, key: str, value: Payload | str, *, timeout: float | None = None) -> int:  # noqa: ASYNC109
         """Set the value of a key; return the new revision. Text is stored as UTF-8; an empty value is a value.
@@ -234,6 +109,51 @@ class KeyValue(HasCore[KeyValueCore]):
         """
         return await self._core.run(update_key(self.bucket, key, revision), key, as_bytes(value), {}, timeout)
 
+    async def put_many(
+        self,
+        values: Mapping[str, Payload | str | None],
+        *,
+        revisions: Mapping[str, int] | None = None,
+        atomic: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> dict[str, int]:
+        """Set many keys without waiting for each; return the new revision of each key. None deletes a key.
+
+        Parameters
+        ----------
+        revisions
+            Expected newest revisions of some of the keys; 0 for a key that must not exist.
+        atomic
+            Store all of them or none: at most 1,000 keys, in a bucket with `allow_atomic`.
+        timeout
+            Seconds to wait for each answer; None takes `timeout` of the context.
+
+        Raises
+        ------
+        WrongLastRevisionError
+            A newest revision is another one. With `atomic` nothing was stored, else the other keys were.
+        AtomicPublishDisabledError
+            `atomic` is given, and the bucket has no `allow_atomic` (10174).
+        Error
+            As for `put`; the first error of a key is raised when all keys are answered.
+        """
+        core, expected = self._core, revisions or {}
+        for key in expected.keys() - values.keys():
+            raise ConfigError(f"revisions has key {key!r}, which values does not have")
+        writes = [core.prepare(key, value, expected.get(key)) for key, value in values.items()]
+        seconds = core.js.timeout if timeout is None else timeout
+        if not atomic:
+            return as_mapping(await write_many(core, writes, seconds), expected, core.bucket)
+        batch = BatchPublisher(core.js.connection, None, seconds, core.js.publish_options.retry)
+        try:
+            async with batch:
+                for key, value, headers in writes:
+                    await batch.add(core.write_prefix + key, value, headers=headers)
+        except WrongLastSequenceError as error:
+            raise await core.find_conflict(expected, error, seconds) from None
+        first = batch.ack.sequence - len(writes) + 1
+        return {key: first + number for number, (key, _, _) in enumerate(writes)}
+
     async def delete(self, key: str, *, revision: int | None = None, timeout: float | None = None) -> int:  # noqa: ASYNC109
         """Delete a key: store a marker; return its revision. Earlier revisions stay as far as the history reaches.
 
@@ -287,3 +207,23 @@ class KeyValue(HasCore[KeyValueCore]):
         if revision is None:
             return await self._core.write(key, b"", fields, timeout, operation)
         return await self._core.run(write_marker(self.bucket, key, revision), key, b"", fields, timeout, operation)
+
+    async def purge_deletes(
+        self,
+        older_than: timedelta = MARKERS_KEPT,
+        *,
+        timeout: float = READ_TIMEOUT,  # noqa: ASYNC109 (the deadline is part of the call)
+    ) -> int:
+        """Remove the markers of deleted keys, and all earlier revisions of these keys; return the number of keys.
+
+        A value that is put meanwhile stays.
+
+        Parameters
+        ----------
+        older_than
+            Keep markers that are younger, 30 minutes by default, so that others see the deletions. A negative time
+            removes all.
+        timeout
+            As for `keys`.
+        """
+        return await purge_markers(self._core, older_than, timeout)

@@ -5,14 +5,13 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream.key_value`: change tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Literal
 
 from jetspark.aio.jetstream import key_value as aio
-from jetspark.jetstream.key_value import KeyValueEntry, KeyValueStatus
-from jetspark.sync._handwritten.key_watch import KeyWatch
-from jetspark.sync._handwritten.pager import Pager
-from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.engine.watch import MARKERS_KEPT, READ_TIMEOUT
+from jetspark.sync.jetstream.key_value_reads import KeyValueReads
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.outbound import Payload
 
@@ -20,7 +19,7 @@ __all__ = ["KeyValue"]
 
 
 @checks_arguments()
-class KeyValue(LoopProxy):
+class KeyValue(KeyValueReads):
     """A bucket of keys and values. Created by `create_key_value`, `key_value` and similar calls of a context.
 
         bucket = js.create_key_value(bucket="users")
@@ -35,118 +34,6 @@ class KeyValue(LoopProxy):
     """
 
     _inner: aio.KeyValue
-
-    @property
-    def bucket(self) -> str:
-        """Name of the bucket."""
-        return self._inner.bucket
-
-    def status(self, *, timeout: float | None = None) -> KeyValueStatus:
-        """Ask the server for configuration and state of the bucket.
-
-        Raises
-        ------
-        BucketNotFoundError
-            The bucket does not exist any more (10059).
-        """
-        return self._call(self._inner.status(timeout=timeout))
-
-    def get(
-        self, key: str, *, revision: int | None = None, consistent: bool = False, timeout: float | None = None
-    ) -> KeyValueEntry:
-        """Return the newest entry of a key.
-
-        Parameters
-        ----------
-        revision
-            Return the entry of this revision instead.
-        consistent
-            Ask the leader. Without it, any replica may answer, and the last writes may be missing.
-
-        Raises
-        ------
-        KeyNotFoundError
-            There is no such key, or not in this revision.
-        KeyDeletedError
-            The key was deleted or purged, or has expired. The marker is in `entry`.
-        InvalidKeyError
-            The key cannot be used. Nothing was sent.
-        BucketNotFoundError
-            The bucket does not exist any more.
-        """
-        return self._call(self._inner.get(key, revision=revision, consistent=consistent, timeout=timeout))
-
-    def watch(
-        self,
-        *filters: str,
-        include_history: bool = False,
-        updates_only: bool = False,
-        ignore_deletes: bool = False,
-        meta_only: bool = False,
-        resume_from: int | None = None,
-        timeout: float | None = None,
-    ) -> KeyWatch:
-        """Watch keys: first the newest entry of each key, then each change.
-
-        Parameters
-        ----------
-        filters
-            Keys, or filters with `*` for a token and `>` for the rest, at most 256; none means all keys.
-        include_history
-            Begin with all revisions that are kept.
-        updates_only
-            Begin with the next change.
-        ignore_deletes
-            Leave out markers of deleted, purged and expired keys.
-        meta_only
-            Leave out values; `size` of an entry says how large they are.
-        resume_from
-            Begin with this revision, and return every revision after it.
-        timeout
-            Seconds for the request that `resume_from` needs; None takes `timeout` of the context.
-
-        Raises
-        ------
-        InvalidKeyError, ConfigError
-            A filter or a combination of options is not valid. Nothing was sent.
-        RevisionError
-            The bucket has not reached `resume_from`; `last` is its newest revision.
-        BucketNotFoundError
-            The bucket does not exist any more.
-        """
-        return KeyWatch(
-            self._connection,
-            self._call(
-                self._inner.watch(
-                    *filters,
-                    include_history=include_history,
-                    updates_only=updates_only,
-                    ignore_deletes=ignore_deletes,
-                    meta_only=meta_only,
-                    resume_from=resume_from,
-                    timeout=timeout,
-                )
-            ),
-        )
-
-    def keys(self, *filters: str) -> Pager[str]:
-        """Return the keys that have a value, each once. `filters` are those of `watch`; values are not sent.
-
-        for key in bucket.keys("users.*"):
-            ...
-        keys = bucket.keys().all()
-        """
-        return Pager(self._connection, self._run(lambda: self._inner.keys(*filters)))
-
-    def history(self, key: str) -> list[KeyValueEntry]:
-        """Return the revisions that are kept of a key, oldest first, markers included. It takes a filter, too.
-
-        Raises
-        ------
-        KeyNotFoundError
-            There is no such key. For a filter the list is empty.
-        """
-        return self._call(self._inner.history(key))
 
     def put(self, key: str, value: Payload | str, *, timeout: float | None = None) -> int:
         """Set the value of a key; return the new revision. Text is stored as UTF-8; an empty value is a value.
@@ -206,6 +93,36 @@ class KeyValue(LoopProxy):
         """
         return self._call(self._inner.update(key, value, revision, timeout=timeout))
 
+    def put_many(
+        self,
+        values: Mapping[str, Payload | str | None],
+        *,
+        revisions: Mapping[str, int] | None = None,
+        atomic: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, int]:
+        """Set many keys without waiting for each; return the new revision of each key. None deletes a key.
+
+        Parameters
+        ----------
+        revisions
+            Expected newest revisions of some of the keys; 0 for a key that must not exist.
+        atomic
+            Store all of them or none: at most 1,000 keys, in a bucket with `allow_atomic`.
+        timeout
+            Seconds to wait for each answer; None takes `timeout` of the context.
+
+        Raises
+        ------
+        WrongLastRevisionError
+            A newest revision is another one. With `atomic` nothing was stored, else the other keys were.
+        AtomicPublishDisabledError
+            `atomic` is given, and the bucket has no `allow_atomic` (10174).
+        Error
+            As for `put`; the first error of a key is raised when all keys are answered.
+        """
+        return self._call(self._inner.put_many(values, revisions=revisions, atomic=atomic, timeout=timeout))
+
     def delete(self, key: str, *, revision: int | None = None, timeout: float | None = None) -> int:
         """Delete a key: store a marker; return its revision. Earlier revisions stay as far as the history reaches.
 
@@ -247,3 +164,18 @@ class KeyValue(LoopProxy):
             `ttl` is given, and the bucket has no `limit_marker_ttl` (10166).
         """
         return self._call(self._inner.purge(key, revision=revision, ttl=ttl, timeout=timeout))
+
+    def purge_deletes(self, older_than: timedelta = MARKERS_KEPT, *, timeout: float = READ_TIMEOUT) -> int:
+        """Remove the markers of deleted keys, and all earlier revisions of these keys; return the number of keys.
+
+        A value that is put meanwhile stays.
+
+        Parameters
+        ----------
+        older_than
+            Keep markers that are younger, 30 minutes by default, so that others see the deletions. A negative time
+            removes all.
+        timeout
+            As for `keys`.
+        """
+        return self._call(self._inner.purge_deletes(older_than, timeout=timeout))

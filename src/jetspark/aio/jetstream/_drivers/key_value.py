@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from datetime import timedelta
 from typing import Any, Final, Literal
 
@@ -25,6 +25,8 @@ from jetspark.jetstream.errors import (
     RevisionError,
     StreamNotFoundError,
     ValueTooLargeError,
+    WrongLastRevisionError,
+    WrongLastSequenceError,
 )
 from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.key_value.config import check_stream
@@ -35,13 +37,15 @@ from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.wire.headers import HeadersLike, encode_header_block
 from jetspark.wire.outbound import Payload
 
-__all__ = ["KeyValueCore", "as_bytes", "get_bucket_info", "ttl_field"]
+__all__ = ["KeyValueCore", "KeyWrite", "as_bytes", "get_bucket_info", "ttl_field"]
 
 _MARKER_HEADERS: Final[dict[KeyValueOperation, HeadersLike]] = {
     KeyValueOperation.DELETE: [(KV_OPERATION, KeyValueOperation.DELETE.value)],
     KeyValueOperation.PURGE: [(KV_OPERATION, KeyValueOperation.PURGE.value), ("Nats-Rollup", "sub")],
 }
 """Headers of a marker, by what it does."""
+KeyWrite = tuple[str, Payload, HeadersLike | None]
+"""A key, its value, and the headers of the message."""
 _MIN_TTL: Final = timedelta(seconds=1)
 
 
@@ -128,11 +132,21 @@ class KeyValueCore:
                 return await self.js.direct_get(request, timeout)
             except NoDirectGetError:
                 pass  # it was switched off, or the bucket is gone
+        stream, prefix = self._origin if consistent else (self.stream, None)
         try:
             last = None if revision is not None else subject
-            return await self.js.request(MessageGetRequest(self.stream, revision, last), timeout)
+            return await self.js.request(MessageGetRequest(stream, revision, last), timeout, prefix)
         except StreamNotFoundError:
             raise BucketNotFoundError(self.bucket) from None
+
+    @property
+    def _origin(self) -> tuple[str, str | None]:
+        """The stream that takes the writes, and the prefix of its API."""
+        mirror = self.info.config.mirror
+        if mirror is None:
+            return self.stream, None
+        external = mirror.external
+        return mirror.name, f"{external.api}." if external is not None and external.api else None
 
     async def newest(self, subject: str, timeout: float) -> KeyValueEntry | None:  # noqa: ASYNC109
         """Return the newest entry from the leader, None if there is none."""
@@ -157,6 +171,28 @@ class KeyValueCore:
         seconds = self.js.timeout if timeout is None else timeout
         headers = publish_headers(_MARKER_HEADERS.get(operation), fields)
         return await self._publish(key, value, headers, seconds)
+
+    def prepare(self, key: str, value: Payload | str | None, expected: int | None) -> KeyWrite:
+        """Return the parts of a message that sets a key, or deletes it if the value is None. Nothing is sent."""
+        check_key(key, self.write_prefix, writing=True)
+        operation = KeyValueOperation.DELETE if value is None else KeyValueOperation.PUT
+        fields: PublishFields = {} if expected is None else {"expected_last_subject_sequence": expected}
+        payload = b"" if value is None else as_bytes(value)
+        return key, payload, publish_headers(_MARKER_HEADERS.get(operation), fields)
+
+    async def find_conflict(
+        self,
+        expected: Mapping[str, int],
+        refusal: WrongLastSequenceError,
+        timeout: float,  # noqa: ASYNC109
+    ) -> WrongLastSequenceError:
+        """Return the error for the first key whose newest revision is not the expected one."""
+        for key, revision in expected.items():
+            newest = await self.newest(self.stored_prefix + key, timeout)
+            actual = 0 if newest is None else newest.revision
+            if actual != revision:
+                return WrongLastRevisionError(self.bucket, key, revision, actual, err_code=refusal.err_code)
+        return refusal
 
     async def run(
         self,

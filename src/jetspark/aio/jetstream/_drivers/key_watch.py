@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ from jetspark.jetstream.errors import (
     BucketReplacedError,
     ConnectionClosedError,
     Error,
+    RequestTimeoutError,
     StreamNotFoundError,
     StreamRecreatedError,
 )
@@ -71,6 +73,11 @@ class KeyWatchCore:
     def closed(self) -> bool:
         """Whether it has ended and its entries were taken."""
         return self._consume.closed and not self.entries
+
+    @property
+    def initial_count_reached(self) -> bool:
+        """Whether as many entries have come as there were when the consumer was created."""
+        return self._cursor.serial > 0 and self._cursor.delivered >= self._cursor.pending > 0
 
     async def wait_started(self) -> None:
         """Wait until the server has the consumer, for a limited time."""
@@ -156,27 +163,51 @@ def _do_nothing() -> None:
     """Do nothing at the end of the reading."""
 
 
-async def initial_pages(bucket: KeyValueCore, options: WatchOptions) -> AsyncGenerator[list[KeyValueEntry], None]:
-    """Yield the entries of the initial data of a watch, in lists of those available at the time."""
+async def initial_pages(
+    bucket: KeyValueCore,
+    options: WatchOptions,
+    timeout: float,  # noqa: ASYNC109 (see below)
+) -> AsyncGenerator[list[KeyValueEntry], None]:
+    """Yield the entries of the initial data of a watch, in lists of those available at the time.
+
+    Raises
+    ------
+    RequestTimeoutError
+        No entry came for `timeout` seconds, or others wrote for so long faster than the entries could be read.
+    """
+    clock = asyncio.get_running_loop().time
+    deadline: float | None = None  # once the entries that were there at the start have come
     watch = KeyWatchCore(bucket, options)
     try:
-        complete = False
-        while not complete:
-            await watch.fill()
+        while True:
+            if deadline is None and watch.initial_count_reached:
+                deadline = clock() + timeout
+            try:
+                async with asyncio.timeout_at(clock() + timeout if deadline is None else deadline):
+                    await watch.fill()
+            except TimeoutError:
+                what = "no entry came" if deadline is None else "others write faster than the entries can be read,"
+                raise RequestTimeoutError(f"bucket {bucket.bucket!r}: {what} for {timeout:g} s") from None
             if not watch.entries:
                 raise ConnectionClosedError(f"bucket {bucket.bucket!r}: the read was stopped before its end")
-            page = list(watch.entries)
+            taken = list(watch.entries)
             watch.entries.clear()
-            complete = None in page
-            yield [entry for entry in (page[: page.index(None)] if complete else page) if entry is not None]
+            complete = None in taken
+            yield [entry for entry in (taken[: taken.index(None)] if complete else taken) if entry is not None]
+            if complete:
+                return
     finally:
         await watch.stop()
 
 
-async def key_pages(bucket: KeyValueCore, options: WatchOptions) -> AsyncGenerator[list[str], None]:
+async def key_pages(
+    bucket: KeyValueCore,
+    options: WatchOptions,
+    timeout: float,  # noqa: ASYNC109 (as for `initial_pages`)
+) -> AsyncGenerator[list[str], None]:
     """Yield the keys of the initial data, each once, although a key may be written again meanwhile."""
     seen: set[str] = set()
-    pages = initial_pages(bucket, options)
+    pages = initial_pages(bucket, options, timeout)
     try:
         async for page in pages:
             keys = [key for key in dict.fromkeys(entry.key for entry in page) if key not in seen]

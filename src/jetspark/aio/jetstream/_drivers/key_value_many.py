@@ -1,0 +1,113 @@
+"""Many keys of a bucket at once: read at one moment, written in a pipeline, markers removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from jetspark.aio.jetstream._drivers.direct_get import direct_get_batches
+from jetspark.aio.jetstream._drivers.key_value import KeyValueCore, KeyWrite
+from jetspark.aio.jetstream._drivers.key_watch import initial_pages
+from jetspark.aio.jetstream.async_publisher import AsyncPublisher, PubAckFuture
+from jetspark.engine.direct_read import DIRECT_BATCH, DIRECT_BATCH_BYTES
+from jetspark.engine.publish_window import AsyncPublishOptions
+from jetspark.engine.watch import WatchOptions
+from jetspark.jetstream.api import StreamPurgeRequest
+from jetspark.jetstream.direct_get import DirectMultiLastRequest
+from jetspark.jetstream.errors import Error, WrongLastRevisionError, WrongLastSequenceError
+from jetspark.jetstream.key_value.entry import KeyValueEntry, stored_entry
+from jetspark.jetstream.key_value.snapshot import KeyValueSnapshot
+from jetspark.jetstream.times import duration_ns
+
+__all__ = ["as_mapping", "purge_markers", "read_at_revision", "read_newest", "write_many"]
+
+
+async def read_at_revision(
+    bucket: KeyValueCore,
+    subjects: Sequence[str],
+    at_revision: int | None,
+    timeout: float,  # noqa: ASYNC109 (of silence)
+) -> KeyValueSnapshot:
+    """Read keys as they are, or were, at one revision, by one direct get of up to 1,024 keys (DIR-08, DIR-09).
+
+    Raises
+    ------
+    TooManyResultsError
+        More keys match.
+    """
+    request = DirectMultiLastRequest(
+        bucket.stream, tuple(subjects), DIRECT_BATCH, None, at_revision, None, DIRECT_BATCH_BYTES
+    )
+    found: dict[str, KeyValueEntry] = {}
+    newest = at_revision or 0
+    async for messages in direct_get_batches(bucket.js, request, None, timeout):
+        for message in messages:
+            newest = max(newest, message.sequence)
+            entry = stored_entry(bucket.bucket, bucket.stored_prefix, message)
+            if not entry.is_marker:
+                found[entry.key] = entry
+    return KeyValueSnapshot(found, newest)
+
+
+async def read_newest(bucket: KeyValueCore, options: WatchOptions, timeout: float) -> KeyValueSnapshot:  # noqa: ASYNC109
+    """Read the newest entries by a watch. It ends when it has seen all that the bucket has at that moment (KVS-44)."""
+    found: dict[str, KeyValueEntry] = {}
+    newest = 0
+    async for page in initial_pages(bucket, options, timeout):
+        for entry in page:
+            newest = entry.revision
+            found.pop(entry.key, None)  # so that the order is that of the revisions
+            if not entry.is_marker:
+                found[entry.key] = entry
+    return KeyValueSnapshot(found, newest)
+
+
+async def write_many(
+    bucket: KeyValueCore,
+    writes: Sequence[KeyWrite],
+    timeout: float,  # noqa: ASYNC109 (for each acknowledgement)
+) -> dict[str, int | Error]:
+    """Publish entries without waiting for each; return the revision of each key, or the error of its write."""
+    publisher = AsyncPublisher(bucket.js.connection, AsyncPublishOptions(ack_timeout=timeout))
+    futures: list[tuple[str, PubAckFuture]] = []
+    for key, value, headers in writes:
+        while (future := publisher.send(bucket.write_prefix + key, value, headers, None)) is None:
+            await publisher.wait_writable()
+        futures.append((key, future))
+    await publisher.wait_completed(None)
+    outcomes: dict[str, int | Error] = {}
+    for key, future in futures:
+        problem = future.exception()
+        outcomes[key] = future.result().sequence if problem is None else problem
+    return outcomes
+
+
+async def purge_markers(bucket: KeyValueCore, older_than: timedelta, timeout: float) -> int:  # noqa: ASYNC109
+    """Remove the markers of deleted keys, and what is older of these keys; return the number of keys (KVS-33).
+
+    Each purge ends at the marker, so a value that is put meanwhile stays.
+    """
+    options = WatchOptions((bucket.stored_prefix + ">",), meta_only=True)
+    pages = initial_pages(bucket, options, timeout)
+    markers = [entry async for page in pages for entry in page if entry.is_marker]
+    limit = time.time_ns() - duration_ns(older_than)
+    for marker in markers:
+        old = older_than < timedelta(0) or marker.created_ns <= limit
+        request = StreamPurgeRequest(
+            bucket.stream, bucket.stored_prefix + marker.key, marker.revision + 1 if old else marker.revision
+        )
+        await bucket.js.request(request)
+    return len(markers)
+
+
+def as_mapping(outcomes: Mapping[str, int | Error], expected: Mapping[str, int], bucket: str) -> dict[str, int]:
+    """Return the revisions of all keys. Raises the first error."""
+    revisions: dict[str, int] = {}
+    for key, outcome in outcomes.items():
+        if isinstance(outcome, WrongLastSequenceError):
+            raise WrongLastRevisionError(bucket, key, expected.get(key, 0), outcome.last_sequence)
+        if isinstance(outcome, Error):
+            raise outcome
+        revisions[key] = outcome
+    return revisions
