@@ -1,8 +1,8 @@
 """Names of buckets and keys, and filters of keys (ADR-6, ADR-8).
 
-A bucket `B` is the stream `KV_B`; the entries of a key are its messages with the subject `$KV.B.<key>`. The server
-stores more names than these rules allow, so the checks are made here, before anything is sent. Keys that others wrote
-are read as they are.
+A bucket is a stream whose name is `KV_` and the bucket's name. The entries of a key are its messages with the subject
+`$KV.<bucket>.<key>`. The server stores more names than these rules allow, so the checks are made here, before anything
+is sent. Keys that others wrote are read as they are.
 """
 
 from __future__ import annotations
