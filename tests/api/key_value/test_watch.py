@@ -7,6 +7,7 @@ import gc
 
 import pytest
 from tests.api.key_value.buckets import make_bucket
+from tests.api.publishing.support import until
 from tests.connection.support import eventually
 from tests.fronts import Ground
 
@@ -42,11 +43,10 @@ def places(entries: list[KeyValueEntry]) -> list[tuple[str, int]]:
 
 
 async def no_consumers(ground: Ground, bucket: KeyValue) -> None:
-    async with asyncio.timeout(SOON):
-        while True:
-            if not await ground.admin_js.consumer_names(f"KV_{bucket.bucket}").all():
-                return
-            await asyncio.sleep(0.01)
+    async def gone() -> bool:
+        return not await ground.admin_js.consumer_names(f"KV_{bucket.bucket}").all()
+
+    await until(gone, SOON)
 
 
 @pytest.mark.conformance("KVS-34", "KVS-35", "KVS-46")

@@ -56,7 +56,7 @@ def read_operation(headers: Headers) -> tuple[KeyValueOperation, bool]:
 
 def stored_entry(bucket: str, prefix: str, message: StoredMessage) -> KeyValueEntry:
     """Return the entry that a stored message is; `prefix` is the subject before its key."""
-    operation, expired = read_operation(message.headers)
+    operation, expired = read_operation(message.headers) if message.headers else (KeyValueOperation.PUT, False)
     return KeyValueEntry(
         bucket=bucket,
         key=message.subject.removeprefix(prefix),
