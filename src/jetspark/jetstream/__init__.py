@@ -32,6 +32,7 @@ from jetspark.jetstream.config import (
     SubjectTransform,
 )
 from jetspark.jetstream.config_keywords import ConsumerConfigFields, StreamConfigFields
+from jetspark.jetstream.counter import CounterValue
 from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest
 from jetspark.jetstream.info import (
     APIErrorBody,
@@ -75,6 +76,7 @@ __all__ = [
     "ConsumerInfo",
     "ConsumerPause",
     "ConsumerReset",
+    "CounterValue",
     "DeliverPolicy",
     "DirectGetRequest",
     "DirectLastRequest",

@@ -228,6 +228,10 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
                 raise ConfigError(
                     "expected_last_subject_sequence_subject needs expected_last_subject_sequence; give both"
                 )
+        if self.increment is not None:
+            for name in ("rollup", *_CONDITIONS):
+                if getattr(self, name) is not None:
+                    raise ConfigError(f"a counter takes no {name}: additions are not conditional")
         if self.schedule is None and not (
             self.schedule_target
             is self.schedule_source
@@ -279,7 +283,7 @@ def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> Heade
     for name, value in fields.items():
         if name in kinds and type(value) not in kinds[name].exact and not kinds[name].fits(value):
             raise wrong_type("publish", name, kinds[name].wanted, value)
-    if not fields.keys() <= _UNCHECKED_FIELDS:
+    if not fields.keys() <= _UNCHECKED_FIELDS or "increment" in fields:
         check_names("a publish", "argument", fields, _NAMES, _OTHER_WORDS)
         PublishOptions(**fields)  # checks them
     pairs = [(_NAMES[name], _text(name, value)) for name, value in cast("_Fields", fields.items()) if value is not None]
@@ -291,6 +295,13 @@ def publish_headers(headers: HeadersLike | None, fields: PublishFields) -> Heade
     return merged
 
 
+_CONDITIONS: Final = (
+    "expected_stream",
+    "expected_last_sequence",
+    "expected_last_subject_sequence",
+    "expected_last_subject_sequence_subject",
+    "expected_last_msg_id",
+)
 _UNCHECKED_FIELDS: Final = frozenset(
     {"msg_id", "expected_stream", "expected_last_msg_id", "ttl", "rollup", "increment"}
 )

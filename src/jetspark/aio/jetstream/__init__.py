@@ -5,6 +5,7 @@ from jetspark.aio.jetstream.batch_publisher import BatchPublisher
 from jetspark.aio.jetstream.consume_context import ConsumeContext
 from jetspark.aio.jetstream.consumer import Consumer
 from jetspark.aio.jetstream.context import JetStream
+from jetspark.aio.jetstream.counter import Counter
 from jetspark.aio.jetstream.key_value import KeyValue
 from jetspark.aio.jetstream.key_watch import KeyWatch
 from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
@@ -23,6 +24,7 @@ __all__ = [
     "ConsumeContext",
     "ConsumeFields",
     "Consumer",
+    "Counter",
     "JetStream",
     "KeyValue",
     "KeyWatch",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from jetspark.aio.jetstream.consumer_manager import ConsumerManager
+from jetspark.aio.jetstream.counter import Counter
 from jetspark.aio.jetstream.pager import ListPager
 from jetspark.aio.jetstream.stream import Stream
 from jetspark.jetstream.api import (
@@ -18,6 +19,7 @@ from jetspark.jetstream.api import (
 from jetspark.jetstream.config import StreamConfig
 from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.config_keywords import StreamConfigFields
+from jetspark.jetstream.counter import check_counter_stream
 from jetspark.jetstream.errors import NoMatchingStreamError, StreamNotFoundError
 from jetspark.jetstream.info import StreamInfo
 from jetspark.wire.argument_types import checks_arguments
@@ -110,6 +112,20 @@ class StreamManager(ConsumerManager):
             There is no such stream (10059).
         """
         return Stream(self._core, await self._core.request(StreamInfoRequest(name), timeout))
+
+    async def counter(self, stream: str, *, timeout: float | None = None) -> Counter:  # noqa: ASYNC109
+        """Return the counters of a stream that exists (ADR-49).
+
+        Raises
+        ------
+        ConfigError
+            The stream lacks `allow_msg_counter` or `allow_direct`.
+        StreamNotFoundError
+            There is no such stream (10059).
+        """
+        info = await self.request(StreamInfoRequest(stream), timeout)
+        check_counter_stream(info.config)
+        return Counter(self._core, info)
 
     async def delete_stream(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a stream with its messages and consumers.

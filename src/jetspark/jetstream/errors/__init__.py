@@ -56,6 +56,7 @@ from jetspark.jetstream.errors.api import (
 from jetspark.jetstream.errors.codes import (
     api_error,
 )
+from jetspark.jetstream.errors.counter import BadCounterError, CounterNotFoundError
 from jetspark.jetstream.errors.key_value import (
     BadBucketError,
     BucketExistsError,
@@ -151,6 +152,7 @@ __all__ = [
     "AuthenticationError",
     "AuthenticationExpiredError",
     "BadBucketError",
+    "BadCounterError",
     "BadHeadersError",
     "BadNameError",
     "BadPullRequestError",
@@ -181,6 +183,7 @@ __all__ = [
     "ConsumerResettingError",
     "ConsumerSequenceMismatchError",
     "CounterError",
+    "CounterNotFoundError",
     "CredentialsCallbackError",
     "DataLossError",
     "DeliverGroupMismatchError",

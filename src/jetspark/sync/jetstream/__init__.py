@@ -16,6 +16,7 @@ from jetspark.sync.jetstream.batch_publisher import BatchPublisher
 from jetspark.sync.jetstream.consume_context import ConsumeContext
 from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.context import JetStream
+from jetspark.sync.jetstream.counter import Counter
 from jetspark.sync.jetstream.key_value import KeyValue
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.sync.jetstream.pull_subscription import PullSubscription
@@ -28,6 +29,7 @@ __all__ = [
     "ConsumeContext",
     "ConsumeFields",
     "Consumer",
+    "Counter",
     "JetStream",
     "KeyValue",
     "KeyWatch",

@@ -13,6 +13,7 @@ from jetspark.jetstream.config_keywords import StreamConfigFields
 from jetspark.jetstream.info import StreamInfo
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer_manager import ConsumerManager
+from jetspark.sync.jetstream.counter import Counter
 from jetspark.sync.jetstream.stream import Stream
 from jetspark.wire.argument_types import checks_arguments
 
@@ -90,6 +91,18 @@ class StreamManager(ConsumerManager):
             There is no such stream (10059).
         """
         return Stream(self._connection, self._call(self._inner.stream(name, timeout=timeout)))
+
+    def counter(self, stream: str, *, timeout: float | None = None) -> Counter:
+        """Return the counters of a stream that exists (ADR-49).
+
+        Raises
+        ------
+        ConfigError
+            The stream lacks `allow_msg_counter` or `allow_direct`.
+        StreamNotFoundError
+            There is no such stream (10059).
+        """
+        return Counter(self._connection, self._call(self._inner.counter(stream, timeout=timeout)))
 
     def delete_stream(self, name: str, *, timeout: float | None = None) -> None:
         """Delete a stream with its messages and consumers.
