@@ -59,6 +59,7 @@ from jetspark.jetstream.key_value import (
     KeyValueStatus,
 )
 from jetspark.jetstream.publish import PublishFields, PublishOptions, schedule_at, schedule_every
+from jetspark.jetstream.schedule import Schedule
 from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.jetstream.times import Duration, Timestamp
 
@@ -103,6 +104,7 @@ __all__ = [
     "ReplayPolicy",
     "Republish",
     "RetentionPolicy",
+    "Schedule",
     "SequenceInfo",
     "StorageType",
     "StoreCompression",

@@ -12,6 +12,7 @@ from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager, Pager
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
 from jetspark.aio.jetstream.push_subscription import PushCallback, PushSubscription
+from jetspark.aio.jetstream.schedules import Schedules
 from jetspark.aio.jetstream.stream import Stream
 from jetspark.engine.ordered_config import OrderedFields
 from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats
@@ -40,5 +41,6 @@ __all__ = [
     "PushCallback",
     "PushSubscription",
     "RetryPolicy",
+    "Schedules",
     "Stream",
 ]

@@ -7,6 +7,7 @@ from typing import Unpack
 from jetspark.aio.jetstream.consumer_manager import ConsumerManager
 from jetspark.aio.jetstream.counter import Counter
 from jetspark.aio.jetstream.pager import ListPager
+from jetspark.aio.jetstream.schedules import Schedules
 from jetspark.aio.jetstream.stream import Stream
 from jetspark.jetstream.api import (
     StreamCreateRequest,
@@ -20,7 +21,7 @@ from jetspark.jetstream.config import StreamConfig
 from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.config_keywords import StreamConfigFields
 from jetspark.jetstream.counter import check_counter_stream
-from jetspark.jetstream.errors import NoMatchingStreamError, StreamNotFoundError
+from jetspark.jetstream.errors import ConfigError, NoMatchingStreamError, StreamNotFoundError
 from jetspark.jetstream.info import StreamInfo
 from jetspark.wire.argument_types import checks_arguments
 
@@ -126,6 +127,21 @@ class StreamManager(ConsumerManager):
         info = await self.request(StreamInfoRequest(stream), timeout)
         check_counter_stream(info.config)
         return Counter(self._core, info)
+
+    async def schedules(self, stream: str, *, timeout: float | None = None) -> Schedules:  # noqa: ASYNC109
+        """Return the schedules of a stream that exists (ADR-51).
+
+        Raises
+        ------
+        ConfigError
+            The stream lacks `allow_msg_schedules`.
+        StreamNotFoundError
+            There is no such stream (10059).
+        """
+        info = await self.request(StreamInfoRequest(stream), timeout)
+        if not info.config.allow_msg_schedules:
+            raise ConfigError(f"stream {stream!r} has no schedules: allow_msg_schedules is not set")
+        return Schedules(self._core, stream)
 
     async def delete_stream(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a stream with its messages and consumers.

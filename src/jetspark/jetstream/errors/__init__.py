@@ -72,6 +72,7 @@ from jetspark.jetstream.errors.key_value import (
     ValueTooLargeError,
     WrongLastRevisionError,
 )
+from jetspark.jetstream.errors.schedule import ScheduleNotFoundError
 from jetspark.jetstream.errors.status import (
     BadPullRequestError,
     ConsumerDeletedError,
@@ -245,6 +246,7 @@ __all__ = [
     "RevisionError",
     "RollupError",
     "ScheduleError",
+    "ScheduleNotFoundError",
     "ServerShutdownError",
     "SlowConsumerError",
     "StaleConnectionError",

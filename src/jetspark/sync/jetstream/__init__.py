@@ -21,6 +21,7 @@ from jetspark.sync.jetstream.key_value import KeyValue
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.sync.jetstream.pull_subscription import PullSubscription
 from jetspark.sync.jetstream.push_subscription import PushCallback, PushSubscription
+from jetspark.sync.jetstream.schedules import Schedules
 from jetspark.sync.jetstream.stream import Stream
 
 __all__ = [
@@ -45,5 +46,6 @@ __all__ = [
     "PushCallback",
     "PushSubscription",
     "RetryPolicy",
+    "Schedules",
     "Stream",
 ]

@@ -14,6 +14,7 @@ from jetspark.jetstream.info import StreamInfo
 from jetspark.sync._handwritten.pager import ListPager
 from jetspark.sync.jetstream.consumer_manager import ConsumerManager
 from jetspark.sync.jetstream.counter import Counter
+from jetspark.sync.jetstream.schedules import Schedules
 from jetspark.sync.jetstream.stream import Stream
 from jetspark.wire.argument_types import checks_arguments
 
@@ -103,6 +104,18 @@ class StreamManager(ConsumerManager):
             There is no such stream (10059).
         """
         return Counter(self._connection, self._call(self._inner.counter(stream, timeout=timeout)))
+
+    def schedules(self, stream: str, *, timeout: float | None = None) -> Schedules:
+        """Return the schedules of a stream that exists (ADR-51).
+
+        Raises
+        ------
+        ConfigError
+            The stream lacks `allow_msg_schedules`.
+        StreamNotFoundError
+            There is no such stream (10059).
+        """
+        return Schedules(self._connection, self._call(self._inner.schedules(stream, timeout=timeout)))
 
     def delete_stream(self, name: str, *, timeout: float | None = None) -> None:
         """Delete a stream with its messages and consumers.
