@@ -5,13 +5,28 @@ import importlib
 import inspect
 import pickle
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import jetspark.errors
-from jetspark.errors import APIError, Error, PermissionsViolationError, SlowConsumerError, StatusError, api_error
+from jetspark.errors import (
+    APIError,
+    BucketExistsError,
+    BucketNotFoundError,
+    Error,
+    KeyDeletedError,
+    KeyExistsError,
+    PermissionsViolationError,
+    SlowConsumerError,
+    StatusError,
+    ValueTooLargeError,
+    WrongLastRevisionError,
+    api_error,
+)
 from jetspark.jetstream.errors.hints import HINTS
+from jetspark.jetstream.key_value import KeyValueEntry, KeyValueOperation
+from jetspark.wire.headers import Headers
 
 CLASSES = [
     value
@@ -72,7 +87,21 @@ NUMBERS = {
 """The numbers of each class."""
 
 
+MARKER = KeyValueEntry("B", "k", b"", 7, 0, KeyValueOperation.DELETE, Headers())
+BY_HAND: dict[str, Callable[[], Error]] = {
+    "BucketExistsError": lambda: BucketExistsError("B"),
+    "BucketNotFoundError": lambda: BucketNotFoundError("B"),
+    "KeyDeletedError": lambda: KeyDeletedError(MARKER, 7),
+    "KeyExistsError": lambda: KeyExistsError("B", "k", 7),
+    "ValueTooLargeError": lambda: ValueTooLargeError("B", size=9, limit=5),
+    "WrongLastRevisionError": lambda: WrongLastRevisionError("B", "k", 3, 7),
+}
+"""Errors that are made of what they are about, by class."""
+
+
 def make(cls: type[Error]) -> Error:
+    if cls.__name__ in BY_HAND:
+        return BY_HAND[cls.__name__]()
     if issubclass(cls, APIError):
         return cls(404, 10059, "stream not found", where="STREAM.INFO.S")
     if issubclass(cls, StatusError):
