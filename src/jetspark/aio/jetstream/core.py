@@ -80,7 +80,7 @@ class JetStreamCore:
 
     async def _request_once(self, request: Request[R], timeout: float, prefix: str) -> R:  # noqa: ASYNC109
         subject, payload = request.subject(prefix), request.payload()
-        with self.connection.server_check.watch():
+        with CallWatch(self.connection.server_check):
             try:
                 if request.idempotent:
                     reply = await request_with_retry(self.connection, subject, payload, timeout)
