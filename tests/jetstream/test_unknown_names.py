@@ -12,8 +12,9 @@ from jetspark.errors import ArgumentError, ConfigError
 from jetspark.jetstream.config import ConsumerConfig, StreamConfig
 from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.publish import publish_headers
+from jetspark.wire.addresses import parse_address
 from jetspark.wire.cli_context import load_context
-from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address
+from jetspark.wire.options import ConnectOptions, TLSOptions
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_an_unknown_keyword_is_refused_with_the_right_name(call: Callable[[], ob
 
 @pytest.mark.parametrize("end", ["/path", "?tls=true", "/?name=x", "#part"])
 def test_a_server_url_with_parts_that_would_be_ignored_is_refused(end: str) -> None:
-    with pytest.raises(ConfigError, match=r"'host:4222': the URL has a path, a query or a fragment") as caught:
+    with pytest.raises(ConfigError, match="the URL has a path, a query or a fragment") as caught:
         parse_address(f"nats://user:secret@host{end}")
     assert "secret" not in str(caught.value)
     assert parse_address("nats://host/").host == "host"

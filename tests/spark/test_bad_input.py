@@ -326,7 +326,7 @@ def test_explain_shows_no_secret(spark: SparkSession, mode: str) -> None:
     "options",
     [
         {"servers": f"nats://me:{SECRET}@127.0.0.1:1"},
-        {"servers": f"127.0.0.1:2,{SECRET}@127.0.0.1:1"},
+        {"servers": f"nats://127.0.0.1:2,nats://{SECRET}@127.0.0.1:1"},
         {"user": SECRET, "password": SECRET},
         {"token": SECRET},
         {"credentialsText": SECRET},

@@ -188,7 +188,7 @@ def test_every_stream_gets_its_own_position() -> None:
         ({"inboxPrefix": "a.>"}, "option inboxPrefix"),
         ({"apiPrefix": "a b"}, "option apiPrefix"),
         ({"domain": "a.b"}, "option domain"),
-        ({"servers": "http://x"}, "option servers: server 'http://x'"),
+        ({"servers": "http://x"}, "option servers: the server's URL: the scheme must be nats:// or tls://"),
     ],
 )
 def test_invalid_values_are_named(options: dict[str, str], said: str) -> None:

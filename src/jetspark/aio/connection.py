@@ -331,7 +331,10 @@ async def connect(
     """
     if on_event is not None and not callable(on_event):
         raise wrong_type("connect", "on_event", "a function or None", on_event)
-    core = ConnectionCore(ConnectOptions.of(where, **changes), on_event)
-    del where, changes  # a traceback with local variables must not show secrets
+    try:
+        options = ConnectOptions.of(where, **changes)
+    finally:
+        del where, changes  # a traceback with local variables must not show secrets
+    core = ConnectionCore(options, on_event)
     await core.open()
     return Connection(core)

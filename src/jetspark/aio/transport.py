@@ -122,7 +122,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         if error is None:
             reason = DisconnectedError(f"{self._address}: the server closed the connection")
         else:
-            reason = DisconnectedError(f"{self._address}: {error}")
+            reason = DisconnectedError(f"{self._address}: {str(error) or type(error).__name__}")
             reason.__cause__ = error
         self._mark_lost(reason)
         if not self.closed.done():
@@ -269,13 +269,18 @@ class SessionProtocol(asyncio.BufferedProtocol):
             raise plaintext_error(self._client.options, address, bytes(self._handshake_bytes))
         options = self._client.options.tls or TLSOptions()
         assert self._transport is not None
-        transport = await self._loop.start_tls(
-            self._transport,
-            self,
-            options.context(),
-            server_hostname=options.server_hostname or address.tls_name or address.host,
-        )
-        if transport is None:  # the server closed the connection during the handshake
+        transport = None
+        try:
+            transport = await self._loop.start_tls(
+                self._transport,
+                self,
+                options.context(),
+                server_hostname=options.server_hostname or address.tls_name or address.host,
+            )
+        except ConnectionResetError as error:
+            if error.args:
+                raise  # asyncio gives no reason if the server has closed the connection
+        if transport is None:
             raise DisconnectedError(f"{address}: the server closed the connection during the TLS handshake")
         self._transport = transport
 

@@ -52,8 +52,10 @@ def connect(where: ConnectOptions | str | Sequence[str] | None = None, **changes
     AuthenticationError, TLSError
         The server rejects the client.
     """
-    options = ConnectOptions.of(where, **changes)
-    del where, changes  # a traceback with local variables must not show secrets
+    try:
+        options = ConnectOptions.of(where, **changes)
+    finally:
+        del where, changes  # a traceback with local variables must not show secrets
     return Connection(options)
 
 

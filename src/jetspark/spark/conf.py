@@ -47,9 +47,9 @@ def recommended_conf() -> dict[str, str]:
     """Return the settings that we recommend for a session that reads or writes JetStream.
 
     - Unix domain sockets between the JVM and Python take about 35 ms off the fixed cost of every Python task.
-    - Redaction hides the secret options, and addresses with a login, where Spark prints options: in the plan of a
-      streaming query and in the description of a table. By default, Spark hides only options with a name such as
-      `password`.
+    - Redaction hides the secret options, and addresses with a login, where Spark prints options: in the plans of reads
+      and writes, and in the description of a table. By default, Spark hides only options with a name such as
+      `password`. It cannot hide the options of a `CREATE TABLE ... OPTIONS`, whose own plan shows them.
     """
     return {
         "spark.python.unix.domain.socket.enabled": "true",

@@ -37,11 +37,11 @@ __all__ = [
 
 T = TypeVar("T", bound=Callable[..., Any] | type)
 
-_SHOWN: Final = (bool, int, float, timedelta, date)
+_SHOWN: Final = (bool, int, float, str, timedelta, date)
 """Types whose values an error message shows. Others may hold a secret, or be long."""
 _MAX_TEXT: Final = 60
 _SECRETS: Final = frozenset(
-    {"credentials", "key_password", "nkey_seed", "options", "password", "servers", "token", "where"}
+    {"credentials", "environ", "key_password", "nkey_seed", "options", "password", "servers", "tls", "token", "where"}
 )
 _MAX_KNOWN_CALLS: Final = 64
 """Number of combinations of types that are remembered for each function."""
@@ -214,7 +214,7 @@ def wrong_type(where: str, name: str, wanted: str, value: object) -> ArgumentErr
     got = type(value).__name__
     if value is None:
         got = "None"
-    elif isinstance(value, _SHOWN) or (isinstance(value, str) and name not in _SECRETS):
+    elif name not in _SECRETS and isinstance(value, _SHOWN):
         got = f"{got}: {value!r}"[:_MAX_TEXT]
     elif isinstance(value, (list, tuple)) and (items := sorted({type(each).__name__ for each in value[:_MAX_ITEMS]})):
         got = f"{got} of {' and '.join(items)}"

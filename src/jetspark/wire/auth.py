@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from typing import Final
 
 from jetspark.wire.errors import AuthenticationError, ConfigError
@@ -36,7 +37,7 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
         sections = _sections(text)
         jwt, seed = sections.get("NATS USER JWT"), sections.get("USER NKEY SEED")
         if jwt is None or seed is None:
-            where = options.credentials_file or "the given text"
+            where = repr(options.credentials_file) if options.credentials_file else "the given text"
             raise ConfigError(
                 f"the credentials in {where} lack a user JWT or its nkey seed; give a complete .creds file"
             )
@@ -80,12 +81,13 @@ def _sign(seed: str, nonce: str | None, *, alone: bool) -> tuple[str, str]:
         raise ConfigError("nkeys and .creds files need the package nkeys: pip install 'jetspark[nkeys]'") from None
     if nonce is None and alone:
         raise AuthenticationError("the server sent no nonce, so it accepts neither nkeys nor JWTs; use another login")
-    try:
+    pair = None
+    # Suppressed, and not replaced: the context of the next error must not hold the seed.
+    # ValueError: nkeys' own libraries raise it for a wrong length.
+    with contextlib.suppress(nkeys.NkeysError, ValueError):
         pair = nkeys.from_seed(bytearray(seed[:_MAX_SEED_LENGTH].encode()))
-    except (nkeys.NkeysError, ValueError):  # ValueError: nkeys' own libraries raise it for a wrong length
-        raise ConfigError(
-            "the nkey seed is not valid; the seed of a user begins with SU"
-        ) from None  # the seed stays out of the message
+    if pair is None:
+        raise ConfigError("the nkey seed is not valid; the seed of a user begins with SU")
     try:
         signature = base64.urlsafe_b64encode(pair.sign((nonce or "").encode())).rstrip(b"=").decode()
         return pair.public_key.decode(), signature

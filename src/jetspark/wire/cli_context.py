@@ -16,11 +16,12 @@ from typing import Final
 
 import msgspec
 
+from jetspark.wire.addresses import DEFAULT_URL, split_urls
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.arguments import check_names
 from jetspark.wire.errors import ConfigError
-from jetspark.wire.files import read_text
-from jetspark.wire.options import DEFAULT_URL, ConnectOptions, TLSOptions
+from jetspark.wire.files import read_secret_file
+from jetspark.wire.options import ConnectOptions, TLSOptions
 from jetspark.wire.untrusted import decode_json
 
 __all__ = ["CLIContext", "load_context", "options_from_environment"]
@@ -151,14 +152,16 @@ def _read_context_file(name: str, folder: Path) -> _ContextFile:
             raise ConfigError(f"context {name!r} is not valid; give a name, or an absolute path")
         path = folder / "context" / f"{name}.json"
     try:
-        text = read_text(path)
-        file = decode_json(_file_decoder, text)
-        given = decode_json(_document_decoder, text)
-    except FileNotFoundError:
-        raise ConfigError(
-            f"there is no context {name!r}: {path} does not exist; run `nats context ls` for the names"
-        ) from None
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        text = read_secret_file(str(path), "context")
+    except ConfigError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            missing = f"there is no context {name!r}: {path} does not exist; run `nats context ls` for the names"
+            raise ConfigError(missing) from None
+        raise
+    try:
+        file = decode_json(_file_decoder, text.encode())
+        given = decode_json(_document_decoder, text.encode())
+    except msgspec.DecodeError as error:
         raise ConfigError(f"cannot read the context {name!r} in {path}: {error}") from error
     known = file.__struct_fields__
     set_fields = {field for field, value in given.items() if value} - _NOT_FOR_CONNECTIONS
@@ -198,7 +201,7 @@ def _options(file: _ContextFile) -> ConnectOptions:
         )
     nkey = _expand_path(file.nkey)
     return ConnectOptions(
-        servers=tuple(url.strip() for url in (file.url or DEFAULT_URL).split(",") if url.strip()),
+        servers=split_urls(file.url or DEFAULT_URL),
         user=user,
         password=file.password or None,
         token=token,
@@ -215,11 +218,7 @@ def _expand_path(text: str) -> str | None:
 
 def _read_nkey_seed(path: str) -> str:
     """Return the seed in an nkey file: the first line that begins with `SU`."""
-    try:
-        lines = read_text(path).splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the nkey file {path}: {error}") from error
-    for line in lines:
+    for line in read_secret_file(path, "nkey file").splitlines():
         if line.strip().startswith("SU"):
             return line.strip()
     raise ConfigError(f"the nkey file {path} has no seed of a user (a line that begins with SU)")

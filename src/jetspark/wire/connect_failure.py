@@ -34,10 +34,11 @@ def to_connect_error(address: ServerAddress, error: Exception, tls: TLSOptions |
 
     `tls` has the options of the connect; they matter for the hint.
     """
-    text = str(error) if str(address) in str(error) else f"{address}: cannot connect: {error}"
+    reason = str(error) or type(error).__name__
+    text = reason if str(address) in reason else f"{address}: cannot connect: {reason}"
     if isinstance(error, DisconnectedError):
         alert = error.__cause__  # such as an alert that a certificate is missing
-        failure: Error = TLSError(text + _tls_hint(alert)) if isinstance(alert, ssl.SSLError) else ConnectError(text)
+        failure: Error = _tls_failure(address, alert) if isinstance(alert, ssl.SSLError) else ConnectError(text)
     elif isinstance(error, MaxControlLineError):
         failure = ConnectError(
             f"{address}: the CONNECT line is longer than max_control_line of the server; raise it, or use shorter "
@@ -51,7 +52,7 @@ def to_connect_error(address: ServerAddress, error: Exception, tls: TLSOptions |
         problem = f"{address}: the server's certificate cannot be verified: {error.verify_message}"
         failure = TLSError(problem + _certificate_hint(error.verify_code, tls))
     elif isinstance(error, ssl.SSLError):
-        failure = TLSError(f"{address}: TLS failed: {getattr(error, 'reason', None) or error}{_tls_hint(error)}")
+        failure = _tls_failure(address, error)
     elif isinstance(error, TimeoutError):
         late = f"{address}: no answer in time; check the address, or raise connect_timeout"
         failure = ConnectError(late, timed_out=True)
@@ -75,6 +76,9 @@ def _certificate_hint(code: int, tls: TLSOptions | None) -> str:
     return ""
 
 
-def _tls_hint(error: ssl.SSLError) -> str:
-    reason = (getattr(error, "reason", None) or str(error)).upper()  # absent if Python code raised it
-    return next((f"; {hint}" for part, hint in _ALERTS if part in reason), "")
+def _tls_failure(address: ServerAddress, error: ssl.SSLError) -> ConnectError:
+    if isinstance(error, ssl.SSLEOFError):  # no fault of TLS: a server that stops closes its connections
+        return ConnectError(f"{address}: the server closed the connection during the TLS handshake")
+    reason = getattr(error, "reason", None) or str(error)  # absent if Python code raised it
+    hint = next((f"; {hint}" for part, hint in _ALERTS if part in reason.upper()), "")
+    return TLSError(f"{address}: TLS failed: {reason}{hint}")

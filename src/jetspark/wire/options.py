@@ -5,18 +5,24 @@ No `repr` shows secrets, and an address prints without its user and password.
 
 from __future__ import annotations
 
-import os
+import contextlib
 import ssl
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Self
-from urllib.parse import unquote, urlsplit
+from typing import Final, Self, cast
 
+from jetspark.wire.addresses import (
+    DEFAULT_URL,
+    ServerAddress,
+    parse_addresses,
+    servers_from_environment,
+    split_urls,
+)
 from jetspark.wire.argument_types import check_fields, kind_of, wrong_type
 from jetspark.wire.arguments import check_names
 from jetspark.wire.callbacks import callback_name
 from jetspark.wire.errors import ConfigError, CredentialsCallbackError, Error, TLSError
-from jetspark.wire.files import check_file, read_text
+from jetspark.wire.files import check_file, read_secret_file
 from jetspark.wire.line_limits import MAX_CONTROL_LINE, MIN_CONTROL_LINE
 from jetspark.wire.subjects import check_publish_subject
 
@@ -25,16 +31,9 @@ __all__ = [
     "Secret",
     "ServerAddress",
     "TLSOptions",
-    "parse_address",
     "resolve_secret",
-    "servers_from_environment",
 ]
 
-URL_VARIABLE: Final = "NATS_URL"
-DEFAULT_URL: Final = "nats://localhost:4222"
-DEFAULT_PORT: Final = 4222
-_MAX_URL_LENGTH: Final = 4096
-_SCHEMES: Final = {"nats": False, "tls": True}
 _OTHER_WORDS: Final = {
     "allow_reconnect": "reconnect",
     "dont_randomize": "randomize",
@@ -64,12 +63,12 @@ def resolve_secret(secret: Secret | None) -> str | None:
     Raises
     ------
     CredentialsCallbackError
-        The function raised.
+        The function raised, or it returned something else than text.
     """
     if not callable(secret):
         return secret
     try:
-        return secret()
+        found: object = secret()
     except (Error, KeyboardInterrupt):
         raise
     except BaseException as error:  # also of sys.exit(), which would end the thread of a blocking connection
@@ -77,92 +76,13 @@ def resolve_secret(secret: Secret | None) -> str | None:
         raise CredentialsCallbackError(
             f"the credentials function {name} raised {type(error).__name__}: {error}", callback=name
         ) from error
+    if isinstance(found, str):
+        return found
+    name, kind = callback_name(secret), type(found).__name__
+    raise CredentialsCallbackError(f"the credentials function {name} returned {kind}, not text", callback=name)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerAddress:
-    """Address of one server.
-
-    Attributes
-    ----------
-    host, port
-        Where it listens.
-    tls
-        The scheme is `tls://`.
-    user, password, token
-        Credentials from the URL, which take precedence over those of the options. Never shown.
-    tls_name
-        Name that the certificate must have, if it is not the host: a cluster may report its servers by IP address.
-    """
-
-    host: str
-    port: int = DEFAULT_PORT
-    tls: bool = False
-    user: str | None = field(default=None, repr=False)
-    password: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
-    tls_name: str | None = None
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'tls' if self.tls else 'nats'}://{host}:{self.port}"
-
-
-def parse_address(url: str) -> ServerAddress:
-    """Read `[nats|tls://][user[:password]@]host[:port]`. A user without a password is a token.
-
-    Raises
-    ------
-    ConfigError
-        The scheme is another one, there is no host, or the port is not valid. The message has no credentials.
-    """
-    if len(url) > _MAX_URL_LENGTH:
-        raise ConfigError(f"a server URL has {len(url)} characters, more than {_MAX_URL_LENGTH}")
-    text = url.strip()
-    shown = text.rpartition("@")[2] if "@" in text else text
-    try:
-        parts = urlsplit(text if "://" in text else f"nats://{text}")
-    except ValueError:
-        raise ConfigError(f"server {shown!r} is not a URL; put an IPv6 address in brackets") from None
-    if parts.scheme not in _SCHEMES:
-        raise ConfigError(f"server {shown!r}: the scheme must be nats:// or tls://, not {parts.scheme}://")
-    try:
-        port = parts.port
-    except ValueError:
-        raise ConfigError(f"server {shown!r}: the port must be a number from 0 to 65535") from None
-    if not parts.hostname:
-        raise ConfigError(f"server {shown!r}: the host name is missing")
-    if parts.path.strip("/") or parts.query or parts.fragment:
-        raise ConfigError(
-            f"server {f'{parts.hostname}:{port or DEFAULT_PORT}'!r}: the URL has a path, a query or a fragment; remove "
-            "it, and give options as arguments"
-        )
-    user = unquote(parts.username) if parts.username else None
-    password = unquote(parts.password) if parts.password is not None else None
-    token = None
-    if user is not None and password is None:
-        user, token = None, user
-    return ServerAddress(parts.hostname, port or DEFAULT_PORT, _SCHEMES[parts.scheme], user, password, token)
-
-
-def servers_from_environment() -> tuple[str, ...]:
-    """Return the URLs of the environment variable `NATS_URL`, else the default.
-
-    Raises
-    ------
-    ConfigError
-        A URL is not valid.
-    """
-    urls = _clean(os.environ.get(URL_VARIABLE, "").split(",")) or (DEFAULT_URL,)
-    try:
-        for url in urls:
-            parse_address(url)
-    except ConfigError as error:
-        raise ConfigError(f"environment variable {URL_VARIABLE}: {error}") from None
-    return urls
-
-
-def _clean(urls: Iterable[str]) -> tuple[str, ...]:
+def _stripped(urls: Iterable[str]) -> tuple[str, ...]:
     return tuple(url.strip() for url in urls if url.strip())
 
 
@@ -316,7 +236,9 @@ class ConnectOptions:
     drain_timeout: float = 30.0
 
     def __repr__(self) -> str:
-        servers = ", ".join(str(address) for address in self.addresses())
+        servers = "wrong servers"  # a traceback may show options that are being checked
+        with contextlib.suppress(ConfigError, TypeError, AttributeError):
+            servers = ", ".join(str(address) for address in self.addresses())
         return f"ConnectOptions({servers}, name={self.name!r}, tls={self.tls!r})"
 
     def __post_init__(self) -> None:
@@ -355,6 +277,15 @@ class ConnectOptions:
 
         None takes the URLs of the environment variable `NATS_URL`, else `nats://localhost:4222`.
         """
+        try:
+            return cls._of(source, changes)
+        except Error as error:
+            raise error.with_traceback(None)  # noqa: B904 - the same error
+        finally:
+            del source, changes  # a traceback with local variables must not show secrets
+
+    @classmethod
+    def _of(cls, source: object, changes: dict[str, object]) -> Self:
         if isinstance(source, ConnectOptions):
             base = source
         elif source is None:
@@ -362,13 +293,15 @@ class ConnectOptions:
         elif not _SOURCE.fits(source):
             raise wrong_type("connect", "where", "ConnectOptions, a URL, a list of URLs or None", source)
         else:
-            base = cls(servers=_clean(source.split(",") if isinstance(source, str) else source))
+            base = cls(
+                servers=split_urls(source) if isinstance(source, str) else _stripped(cast("Sequence[str]", source))
+            )
         check_names("ConnectOptions", "field", changes, cls.__dataclass_fields__, _OTHER_WORDS)
         return replace(base, **changes)  # type: ignore[arg-type, return-value]  # the names are checked above
 
     def addresses(self) -> list[ServerAddress]:
         """Return the servers in the given order."""
-        return [parse_address(url) for url in self.servers]
+        return parse_addresses(self.servers)
 
     def credentials_text(self) -> str | None:
         """Return the text of the `.creds` file, read again at each call so that new credentials are found.
@@ -380,7 +313,4 @@ class ConnectOptions:
         """
         if self.credentials_file is None:
             return resolve_secret(self.credentials)
-        try:
-            return read_text(self.credentials_file)
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read the credentials file {self.credentials_file}: {error}") from error
+        return read_secret_file(self.credentials_file, "credentials file")

@@ -15,8 +15,9 @@ from ipaddress import ip_address
 from random import Random
 from typing import Final
 
+from jetspark.wire.addresses import parse_address
 from jetspark.wire.errors import AuthenticationError, ConfigError, Error
-from jetspark.wire.options import ConnectOptions, ServerAddress, parse_address
+from jetspark.wire.options import ConnectOptions, ServerAddress
 
 __all__ = ["LASTING_SESSION", "Server", "ServerPool"]
 

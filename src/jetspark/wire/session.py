@@ -9,6 +9,7 @@ where the client connects next.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Generator
 from typing import Final, NamedTuple
@@ -20,6 +21,7 @@ from jetspark.wire.auth import credential_fields
 from jetspark.wire.errors import (
     AuthenticationError,
     AuthenticationExpiredError,
+    ConfigError,
     ConnectError,
     Error,
     MaxControlLineError,
@@ -171,6 +173,10 @@ def open_session(options: ConnectOptions, servers: ServerPool, server: Server) -
                 f"{server.address}: TLS is requested, or was used before, but the server does not offer it; enable TLS "
                 "on the server"
             )
+        if info.tls_verify and (options.tls is None or options.tls.cert_file is None):
+            raise TLSError(
+                f"{server.address}: the server wants a client certificate; give cert_file and key_file in TLSOptions"
+            )
         if parser.unread:
             raise plaintext_error(options, server.address, parser.unread)
         yield StartTLS()
@@ -247,7 +253,9 @@ def connect_command(options: ConnectOptions, address: ServerAddress, nonce: str 
         "tls_required": encrypted,
     }
     fields.update(credential_fields(options, address, nonce))
-    return b"CONNECT %b\r\n" % msgspec.json.encode(fields)
+    with contextlib.suppress(UnicodeEncodeError):  # it would hold the secret, also as the context of another error
+        return b"CONNECT %b\r\n" % msgspec.json.encode(fields)
+    raise ConfigError("the login or the name of the connection cannot be encoded as UTF-8: it has a lone surrogate")
 
 
 _PERMISSION: Final = re.compile("permissions violation for (publish|subscription)", re.IGNORECASE)

@@ -106,12 +106,12 @@ def _value(option: Option[T], text: str) -> T:
         return option.parse(text)
     except ValueError as error:
         if option.secret:
-            raise ConfigError(f"option {option.name} cannot be read (the value is secret and not shown)") from None
+            # The parsers of secret options name no value.
+            raise ConfigError(f"option {option.name} cannot be read (its value is not shown): {error}") from None
         raise ConfigError(f"option {option.name} is {_shown(text)}: {error}") from None
 
 
 def _shown(text: str) -> str:
-    # URLs may hold a password.
     return repr(text if len(text) <= 200 else f"{text[:200]}...") if "@" not in text else "not shown"
 
 

@@ -11,7 +11,8 @@ from jetspark.jetstream.names import api_prefix
 from jetspark.spark.options import table
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
 from jetspark.spark.options.table import Use
-from jetspark.wire.options import ConnectOptions, TLSOptions, parse_address, servers_from_environment
+from jetspark.wire.addresses import parse_addresses, servers_from_environment
+from jetspark.wire.options import ConnectOptions, TLSOptions
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
@@ -78,7 +79,7 @@ def make_server_options(parsed: ParsedOptions) -> ServerOptions:
         api = api_prefix(parsed[table.DOMAIN], parsed[table.API_PREFIX])
     servers = parsed[table.SERVERS] or servers_from_environment()
     with option_errors(table.SERVERS):
-        addresses = [parse_address(url) for url in servers]
+        addresses = parse_addresses(servers)
     login = next((login for login in (*_LOGINS, *_SIGNERS) if login in parsed), None)
     if login is not None and any(address.user or address.token for address in addresses):
         if table.SERVERS in parsed:

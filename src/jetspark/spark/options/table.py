@@ -21,11 +21,11 @@ from jetspark.spark.options.values import (
     parse_duration,
     parse_line_size,
     parse_offsets,
+    parse_servers,
     parse_size,
     parse_streams,
     parse_subjects,
     parse_text,
-    parse_text_list,
     parse_time,
     parse_times,
     with_minimum,
@@ -95,8 +95,9 @@ NONE: Final = "none"
 # fmt: off
 
 SERVERS: Final = Option[tuple[str, ...] | None](
-    "servers", "list of URLs", parse_text_list, None, "`NATS_URL`, else `nats://localhost:4222`",
+    "servers", "list of URLs", parse_servers, None, "`NATS_URL`, else `nats://localhost:4222`",
     "Servers to connect to, `nats://` or `tls://`, tried in random order.", kafka_option="kafka.bootstrap.servers",
+    secret=True,
 )
 USER: Final = Option[str | None]("user", "text", parse_text, None, NONE, "User name.", secret=True)
 PASSWORD: Final = Option[str | None](

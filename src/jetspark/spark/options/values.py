@@ -17,6 +17,7 @@ import msgspec
 
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
 from jetspark.jetstream.times import parse_rfc3339, time_ns
+from jetspark.wire.addresses import split_urls
 from jetspark.wire.line_limits import MIN_CONTROL_LINE
 from jetspark.wire.untrusted import MAX_INT64, MAX_UINT64, decode_json, parse_number
 
@@ -29,6 +30,7 @@ __all__ = [
     "parse_duration",
     "parse_line_size",
     "parse_offsets",
+    "parse_servers",
     "parse_size",
     "parse_streams",
     "parse_subjects",
@@ -104,6 +106,14 @@ def parse_text_list(text: str) -> tuple[str, ...]:
     if not items:
         raise ValueError("it is empty")
     return items
+
+
+def parse_servers(text: str) -> tuple[str, ...]:
+    """Read URLs of servers with commas between them. The error has no part of them."""
+    urls = tuple(dict.fromkeys(split_urls(text)))
+    if not urls:
+        raise ValueError("it is empty")
+    return urls
 
 
 def parse_streams(text: str) -> tuple[str, ...]:
