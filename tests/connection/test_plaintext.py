@@ -1,4 +1,4 @@
-"""Plaintext before TLS does not count, and credentials never go out in plaintext again, on every front.
+"""Plaintext before TLS does not count, credentials never go out in plaintext after it, and failures have reasons.
 
 A scripted server sends what nats-server never would. `tests/wire/test_session.py` has all the cases.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import ssl
 import threading
@@ -17,7 +18,7 @@ from tests.connection.certificates import Certificates
 from tests.connection.support import Connect, Front, Recorder
 
 from jetspark import bulk
-from jetspark.errors import ProtocolError, TLSError
+from jetspark.errors import ConnectError, ProtocolError, TLSError
 from jetspark.wire.events import ErrorOccurred, Reconnected
 from jetspark.wire.options import TLSOptions
 
@@ -130,6 +131,34 @@ def test_a_message_before_tls_ends_the_connect(
         connect(server.url.replace("nats", scheme), tls=TLSOptions(ca_file=certificates.ca))
     server.close()
     assert server.plaintext == [b""]
+
+
+def test_a_server_that_closes_in_the_tls_handshake_is_reported_with_the_reason(
+    connect: Connect, scripted: Callable[..., Scripted], certificates: Certificates
+) -> None:
+    def script(session: Session) -> None:
+        session.send(info(tls_required=True))
+
+    server = scripted(script)
+    reason = "the server closed the connection during the TLS handshake|reset by peer"
+    with pytest.raises(ConnectError, match=reason) as caught:
+        connect(server.url, tls=TLSOptions(ca_file=certificates.ca))
+    assert caught.value.transient
+
+
+def test_rubbish_after_the_tls_handshake_is_reported_with_the_reason(
+    connect: Connect, scripted: Callable[..., Scripted], certificates: Certificates
+) -> None:
+    def script(session: Session) -> None:
+        session.send(info(tls_required=True))
+        session.start_tls()
+        with socket.socket(fileno=os.dup(session.socket.fileno())) as plain:
+            plain.sendall(b"\x17\x03\x03\x00\x05hello")
+        session.socket.recv(1)
+
+    server = scripted(script)
+    with pytest.raises(TLSError, match=r"localhost:\d+: TLS failed: [A-Z_]+$"):
+        connect(server.url, tls=TLSOptions(ca_file=certificates.ca))
 
 
 def encrypted(session: Session) -> None:

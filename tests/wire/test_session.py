@@ -176,6 +176,17 @@ def test_a_flood_of_frames_before_the_answer_ends_the_handshake() -> None:
         Handshake(options()).play(info(), b"PING\r\n" * 2000)
 
 
+@pytest.mark.parametrize("tls", [None, TLS], ids=["scheme", "options"])
+def test_a_client_certificate_that_is_missing_is_named_before_tls(tls: TLSOptions | None) -> None:
+    handshake = Handshake(options("nats://one" if tls else "tls://one", tls=tls))
+    with pytest.raises(TLSError, match="wants a client certificate; give cert_file and key_file"):
+        handshake.play(info(tls_required=True, tls_verify=True))
+    assert not handshake.encrypted
+    with_one = Handshake(options(tls=TLSOptions(cert_file="c")))
+    with_one.play(info(tls_required=True, tls_verify=True), b"PONG\r\n")
+    assert with_one.encrypted
+
+
 # -- once TLS, always TLS --------------------------------------------------------------------------------------
 
 
