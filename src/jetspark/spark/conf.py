@@ -49,7 +49,7 @@ def recommended_conf() -> dict[str, str]:
     - Unix domain sockets between the JVM and Python take about 35 ms off the fixed cost of every Python task.
     - Redaction hides the secret options, and addresses with a login, where Spark prints options: in the plans of reads
       and writes, and in the description of a table. By default, Spark hides only options with a name such as
-      `password`. It cannot hide the options of a `CREATE TABLE ... OPTIONS`, whose own plan shows them.
+      `password`. It cannot hide options in `CREATE TABLE` and `CREATE VIEW`: their plans show them.
     """
     return {
         "spark.python.unix.domain.socket.enabled": "true",
