@@ -11,8 +11,10 @@ import pytest
 
 import jetspark
 from jetspark import bulk, sync
+from jetspark.aio.core import ConnectionCore
 from jetspark.errors import Error
-from jetspark.server import NatsServer
+from jetspark.server import NatsCluster, NatsServer
+from jetspark.wire.options import ConnectOptions
 
 SECRET = "geheim-0815"
 CONNECT: dict[str, Callable[[str], object]] = {
@@ -54,3 +56,21 @@ def test_a_server_that_cannot_be_reached(front: str) -> None:
         text = with_locals(front, f"nats://127.0.0.1:{reserved.getsockname()[1]}")
     assert "ConnectError" in text
     assert SECRET not in text[text.index("src/jetspark") :]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: bulk.Connection("nats://host"),  # type: ignore[arg-type]
+        lambda: ConnectionCore(ConnectOptions()),  # there is no event loop
+        lambda: NatsServer(config={"port": 1}),
+        lambda: NatsCluster(size=0),
+        lambda: NatsCluster(config={"port": 1}),
+    ],
+    ids=["bulk", "aio", "server", "cluster", "cluster's node"],
+)
+def test_an_object_that_could_not_be_made_can_be_shown(make: Callable[[], object]) -> None:
+    with pytest.raises(Exception) as caught:
+        make()
+    report = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert "not open yet" in "".join(report.format()) or "not made" in "".join(report.format())

@@ -93,6 +93,8 @@ class ConnectionCore:
             self._supervisor.abandon(repr(self))
 
     def __repr__(self) -> str:
+        if "client" not in self.__dict__:  # a traceback may show a connection that was not made
+            return "<Connection, not open yet>"
         return f"<Connection to {self.address}, {self.status.value}>"
 
     @property

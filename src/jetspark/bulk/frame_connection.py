@@ -82,6 +82,8 @@ class FrameConnection:
         self.close()
 
     def __repr__(self) -> str:
+        if "address" not in self.__dict__:  # a traceback may show a connection that was not made
+            return "<Connection, not open yet>"
         return f"<Connection to {self.address}{', closed' if self.closed else ''}>"
 
     @property

@@ -87,6 +87,8 @@ class NatsCluster:
         """All nodes, in the order of their names, including stopped ones."""
 
     def __repr__(self) -> str:
+        if "nodes" not in self.__dict__:  # a traceback may show a cluster that was not made
+            return f"<{type(self).__name__}, not made>"
         return f"<{type(self).__name__} {self.name} of {len(self.nodes)}, {len(self._running_nodes())} running>"
 
     def __enter__(self) -> Self:

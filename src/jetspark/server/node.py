@@ -79,6 +79,8 @@ class NatsServer(RunningServer):
         weakref.finalize(self, self._resources.release)
 
     def __repr__(self) -> str:
+        if "_port" not in self.__dict__:  # a traceback may show a server that was not made
+            return f"<{type(self).__name__}, not made>"
         state = "paused" if self.paused else "running" if self.running else "not running"
         where = self.host if self._port is None else f"{self.name} {self.url}"
         return f"<{type(self).__name__} {where} {state}>"

@@ -138,11 +138,11 @@ def _config_dir(environ: Mapping[str, str]) -> Path:
 
 def _read_selected_name(folder: Path) -> str:
     try:
-        return read_text(folder / "context.txt").strip()
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the selected context in {folder / 'context.txt'}: {error}") from error
+        return read_secret_file(str(folder / "context.txt"), "selected context").strip()
+    except ConfigError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return ""
+        raise
 
 
 def _read_context_file(name: str, folder: Path) -> _ContextFile:
