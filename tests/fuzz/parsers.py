@@ -24,9 +24,9 @@ from jetspark.jetstream.errors.api import WrongLastSequenceError
 from jetspark.jetstream.publish import plain_ack_prefix, read_pub_ack
 from jetspark.jetstream.status import classify
 from jetspark.jetstream.times import parse_go_duration, parse_rfc3339
+from jetspark.wire.addresses import parse_address
 from jetspark.wire.frames import FrameLimits, Info, parse_control, parse_message_line
 from jetspark.wire.headers import encode_header_block, parse_header_block, parse_status
-from jetspark.wire.options import parse_address
 from jetspark.wire.session import parse_err, parse_info
 from jetspark.wire.subjects import check_filter_subject, check_publish_subject
 from jetspark.wire.untrusted import MAX_UINT64, decode_json, parse_number
