@@ -33,13 +33,14 @@ from jetspark.spark.commit.checkpoint import committed_offset
 from jetspark.spark.commit.commit_consumer import check_reset_version, retained_from
 from jetspark.spark.options import values
 from jetspark.spark.options.batch import read_options
+from jetspark.wire.addresses import parse_address
 from jetspark.wire.arguments import nearest_name
 from jetspark.wire.auth import credential_fields
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.frames import Info, Parser
 from jetspark.wire.headers import parse_header_block, parse_status
 from jetspark.wire.inbound import Inbound
-from jetspark.wire.options import ConnectOptions, parse_address
+from jetspark.wire.options import ConnectOptions
 from jetspark.wire.server_pool import Server, ServerPool
 from jetspark.wire.session import parse_err, parse_info
 from jetspark.wire.subjects import check_filter_subject, check_publish_subject, subject_matches
