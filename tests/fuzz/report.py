@@ -19,7 +19,7 @@ from tests.fuzz.parsers import Disagreement
 __all__ = ["CASE_SECONDS", "HangError", "Report", "deadline_for_each_case"]
 
 CASE_SECONDS: Final = 5.0
-"""Bound of one case. A case takes a millisecond; the machine may be busy."""
+"""Bound of one case in CPU time, as the machine may be busy. A case takes a millisecond."""
 _SHOWN: Final = 2000
 _SHRINK_SECONDS: Final = 10.0
 
@@ -41,11 +41,12 @@ class Report:
 
     def run(self, where: str, case: Callable[[bytes], object], data: bytes) -> None:
         """Run a case, and note what it raises. `case` raises nothing if all is well."""
-        signal.setitimer(signal.ITIMER_REAL, CASE_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
         try:
             case(data)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         except BaseException as error:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             if isinstance(error, KeyboardInterrupt):
                 raise
             self._note(where, case, data, error)
@@ -58,13 +59,13 @@ class Report:
             return
 
         def fails(shorter: bytes) -> bool:
-            signal.setitimer(signal.ITIMER_REAL, CASE_SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
             try:
                 case(shorter)
             except BaseException as again:  # noqa: BLE001 - as above
                 return type(again) is type(error)
             finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.setitimer(signal.ITIMER_PROF, 0)
             return False
 
         shortest = data if kind == "hang" else shrink(data, fails, seconds=_SHRINK_SECONDS)
@@ -112,9 +113,9 @@ def deadline_for_each_case() -> Iterator[None]:
     def late(_: int, __: FrameType | None) -> None:
         raise HangError(f"a case lasts longer than {CASE_SECONDS:g} s")
 
-    before = signal.signal(signal.SIGALRM, late)
+    before = signal.signal(signal.SIGPROF, late)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
