@@ -18,6 +18,7 @@ from jetspark.server.errors import PortInUseError, ServerError, ServerTimeoutErr
 from jetspark.server.monitor import items_at, number_at, text_at
 from jetspark.server.node import START_ATTEMPTS, NatsServer
 from jetspark.server.ports import ReservedPort, join_host_port
+from jetspark.server.user_settings import check_name
 
 __all__ = ["ClusterNode", "NatsCluster", "reported_leader"]
 
@@ -50,7 +51,7 @@ class NatsCluster:
             temporary directory for each node.
         host: address to listen on.
         config: settings of every node, as for `NatsServer`.
-        name: name of the cluster; the nodes are called ``<name>-1`` and so on.
+        name: name of the cluster, made like that of a server; the nodes are called ``<name>-1`` and so on.
         startup_timeout: seconds until the whole cluster must be ready.
         binary: the executable; None finds it (see `find_binary`).
 
@@ -70,7 +71,7 @@ class NatsCluster:
     ) -> None:
         if size < 1:
             raise ValueError(f"a cluster has at least one node, not {size}")
-        self.name = name
+        self.name = check_name(name)
         """Name of the cluster."""
         self._host = host
         self._jetstream = jetstream

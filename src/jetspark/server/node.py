@@ -21,7 +21,7 @@ from jetspark.server.monitor import MonitorEndpoint
 from jetspark.server.ports import join_host_port
 from jetspark.server.process import ServerProcess
 from jetspark.server.running import RunningServer, require_started
-from jetspark.server.user_settings import check_user_settings, redact
+from jetspark.server.user_settings import check_name, check_user_settings, redact
 
 __all__ = ["START_ATTEMPTS", "NatsServer"]
 
@@ -46,7 +46,7 @@ class NatsServer(RunningServer):
         host: address to listen on.
         config: settings of the server's configuration file, which override the defaults of this class (see
             `config.dumps` for the types of values). Only this class sets ports, name, store, monitoring and logging.
-        name: server name, without spaces; None creates one from the port.
+        name: server name: letters, digits, `_`, `.` and `-`; None creates one from the port.
         startup_timeout: seconds until the server must be ready.
         binary: the executable; None finds it (see `find_binary`).
 
@@ -71,7 +71,7 @@ class NatsServer(RunningServer):
         self._jetstream = jetstream
         self._given_store = None if store_dir is None else Path(store_dir).absolute()
         self._given_port = port
-        self._given_name = name
+        self._given_name = None if name is None else check_name(name)
         self._startup_timeout = startup_timeout
         self._binary = binary
         self._port: int | None = None

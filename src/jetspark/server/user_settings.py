@@ -1,4 +1,4 @@
-"""Checks of the user's settings, and removal of secrets from texts.
+"""Checks of the user's settings and names, and removal of secrets from texts.
 
 `NatsServer` itself sets listen addresses, name, store, monitoring and logging. The server would also accept the same
 setting under another spelling, and it would be random which one it uses. So these settings are refused; the error names
@@ -8,7 +8,7 @@ the argument to use.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["check_user_settings", "redact"]
+__all__ = ["check_name", "check_user_settings", "redact"]
 
 _MANAGED_SETTINGS = {
     **dict.fromkeys(("listen", "host", "net"), "host= and port="),
@@ -21,6 +21,21 @@ _MANAGED_SETTINGS = {
 _SECRET_KEYS = frozenset(
     {"pass", "password", "token", "key", "ek", "encryption_key", "prev_key", "prev_ek", "prev_encryption_key"}
 )
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}", re.ASCII)
+
+
+def check_name(name: str) -> str:
+    """Return the name of a server or cluster if it can also be the name of a folder.
+
+    Raises:
+        ValueError: it has another character than letters, digits, `_`, `.` and `-`, begins with one of these three, or
+            has more than 128 characters.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"name {name!r} must have 1 to 128 letters, digits, _, . and -, the first a letter or digit")
+    return name
 
 
 def check_user_settings(config: Mapping[str, object], jetstream: bool) -> dict[str, object]:
