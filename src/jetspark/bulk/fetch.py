@@ -40,7 +40,6 @@ def fetch(
     columns: Sequence[str] | None = None,
     request_timeout: float = 5.0,
     prefix: str = API_PREFIX,
-    left_messages: LeftMessages | None = None,
     **priority: Unpack[PriorityFields],
 ) -> ConsumerFetch:
     """Fetch messages from a pull consumer as Arrow record batches (ADR-37, FET-01 to FET-09).
@@ -65,9 +64,6 @@ def fetch(
         Seconds for a request to the server.
     prefix
         Prefix of the API's subjects, see `jetspark.jetstream.names.api_prefix`.
-    left_messages
-        Keeps the messages that were received when the fetch ends early, but not returned, for the next fetch. None
-        returns them to the server, which delivers them again at once.
     group, min_pending, min_ack_pending, priority
         Priority group, and the priority within it; see `jetspark.engine.pull.Priority`.
 
@@ -93,7 +89,7 @@ def fetch(
     )
     options.template(stream, consumer)  # raises if the server would refuse the pull
     schema = scan_schema(columns)
-    reading = PullReading(connection, stream, consumer, options, schema, prefix, left_messages)
+    reading = PullReading(connection, stream, consumer, options, schema, prefix)
     return ConsumerFetch(connection, stream, consumer, reading, schema, request_timeout, prefix)
 
 
@@ -150,6 +146,13 @@ class ConsumerFetch(RecordBatchIterator):
             return next(self._batches, None)
         finally:
             self._reading.blocking = True
+
+    def leave_messages_to(self, left: LeftMessages) -> None:
+        """Give messages that were received and not returned to `left`, and begin with those that it has.
+
+        By default the server gets them back, and delivers them again at once.
+        """
+        self._reading.left = left
 
     def confirm(self) -> None:
         """Note that the caller has got the batches of `read_available`."""

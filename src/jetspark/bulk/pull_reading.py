@@ -104,6 +104,8 @@ class PullReading:
         Ack subjects of the returned messages that are not acknowledged, one array for each batch.
     blocking
         Whether to wait for messages, instead of yielding a `Wait`.
+    left
+        Where messages go that were received and not returned.
     hold
         Whether each batch counts as returned only after `confirm`.
     """
@@ -116,7 +118,6 @@ class PullReading:
         options: PullOptions,
         schema: pa.Schema,
         prefix: str,
-        left: LeftMessages | None = None,
     ) -> None:
         self.received = 0
         self.unacked: list[pa.BinaryArray] = []
@@ -130,7 +131,7 @@ class PullReading:
         self._schema = schema
         self._prefix = prefix
         self._nak = NakLeftMessages(connection, ConsumerInfoRequest(stream, consumer), prefix)
-        self._left = self._nak if left is None else left
+        self.left: LeftMessages = self._nak
         self._engine = PullEngine(stream, consumer, options)
         self._inbox = ""
         self._tokens = NumberedTokens()
@@ -151,7 +152,7 @@ class PullReading:
         if wanted is None:
             return
         try:
-            messages, rest = self._left.take(wanted)
+            messages, rest = self.left.take(wanted)
             if messages:
                 yield self._add(_decode_messages(messages))
             if rest is not None:
@@ -272,7 +273,7 @@ class PullReading:
     def _put(self, messages: list[MsgFrame]) -> None:
         if messages:
             with suppress(Error):  # else the server delivers them again after `ack_wait`
-                self._left.put(messages) or self._nak.put(messages)
+                self.left.put(messages) or self._nak.put(messages)
 
 
 def send_acks(connection: Connection, subjects: pa.BinaryArray, payload: bytes, timeout: float = _END_TIMEOUT) -> None:

@@ -37,7 +37,7 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
         sections = _sections(text)
         jwt, seed = sections.get("NATS USER JWT"), sections.get("USER NKEY SEED")
         if jwt is None or seed is None:
-            where = repr(options.credentials_file) if options.credentials_file else "the given text"
+            where = options.credentials_file or "the given text"
             raise ConfigError(
                 f"the credentials in {where} lack a user JWT or its nkey seed; give a complete .creds file"
             )

@@ -299,16 +299,20 @@ def fetch_consumer(
 
     acks = info.config.ack_policy is not AckPolicy.NONE
     left = HandleMessages(js.connection, carry_over, partial(fetch_options, **options), acks=acks)
-    begin = partial(
-        bulk.fetch,
-        stream=info.stream_name,
-        consumer=info.name,
-        prefix=js.prefix,
-        request_timeout=js.timeout,
-        columns=columns,
-        left_messages=left,
-        **options,
-    )
+
+    def begin(connection: bulk.Connection) -> bulk.ConsumerFetch:
+        fetch = bulk.fetch(
+            connection,
+            info.stream_name,
+            info.name,
+            prefix=js.prefix,
+            request_timeout=js.timeout,
+            columns=columns,
+            **options,
+        )
+        fetch.leave_messages_to(left)
+        return fetch
+
     return FetchReader(bulk.FetchReader(js.connection.options, begin), js.connection.reader_threads, left)
 
 

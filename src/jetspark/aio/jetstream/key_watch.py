@@ -10,10 +10,12 @@ from jetspark.aio._interfaces import HasCore
 from jetspark.aio.jetstream._drivers.key_watch import KeyWatchCore
 from jetspark.jetstream.errors import NoMessageError, SubscriptionClosedError
 from jetspark.jetstream.key_value import KeyValueEntry
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["KeyWatch"]
 
 
+@checks_arguments()
 class KeyWatch(HasCore[KeyWatchCore]):
     """A running watch, created by `KeyValue.watch`. An async iterator, and a context manager that stops at its end.
 

@@ -14,10 +14,12 @@ from jetspark.jetstream.errors import ConnectionClosedError
 from jetspark.jetstream.key_value import KeyValueEntry
 from jetspark.sync._interfaces import core_of
 from jetspark.sync.loop_proxy import LoopProxy
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["KeyWatch"]
 
 
+@checks_arguments()
 class KeyWatch(LoopProxy):
     """A running watch, created by `KeyValue.watch`. An iterator, and a context manager that stops at its end.
 
