@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from jetspark.jetstream import header_names as names
@@ -29,6 +29,8 @@ class Write:
     """Newest revision that the key must have; 0 for none."""
     msg_id: str | None = None
     """Message id, so that a repeat is not stored twice."""
+    repeatable: bool = False
+    """Whether it is repeated if no answer comes; then it waits for half of the time that is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def _write_or_repeat(expected: int) -> Writing:
     The server does not store a message id twice, but it may check the expected revision first. Then it refuses the
     repeat, and the newest entry has the id.
     """
-    write = Write(expected, secrets.token_hex(16))
+    write = Write(expected, secrets.token_hex(16), repeatable=True)
     stored: int
     try:
         stored = yield write
@@ -109,7 +111,7 @@ def _write_or_repeat(expected: int) -> Writing:
     else:
         return stored
     try:
-        stored = yield write
+        stored = yield replace(write, repeatable=False)
     except WrongLastSequenceError:
         newest: KeyValueEntry | None = yield ReadNewest()
         if newest is None or newest.headers.get(names.MSG_ID) != write.msg_id:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ from jetspark.jetstream.info import PubAck, StreamInfo
 from jetspark.jetstream.names import check_filter_subject, check_publish_subject, subject_matches
 from jetspark.jetstream.publish import publish_headers
 from jetspark.wire.argument_types import checks_arguments
+from jetspark.wire.headers import HeadersLike
 
 __all__ = ["Counter"]
 
@@ -50,7 +52,8 @@ class Counter(HasCore[JetStreamCore]):
     async def add(self, subject: str, increment: int, *, timeout: float | None = None) -> int:  # noqa: ASYNC109
         """Add to a counter, or begin one; return the new value.
 
-        If the answer is lost, the addition is repeated once, with the same message id, so that it counts once.
+        If the session is lost, or no answer comes in half of the time, the addition is repeated once, with the same
+        message id, so that it counts once.
 
         Parameters
         ----------
@@ -85,14 +88,19 @@ class Counter(HasCore[JetStreamCore]):
                 raise BadSubjectError(f"stream {self._stream!r} does not store {subject!r}; nothing was added")
 
     async def _add(self, subject: str, increment: int, timeout: float | None) -> PubAck:  # noqa: ASYNC109
+        loop = asyncio.get_running_loop()
         seconds = self._core.timeout if timeout is None else timeout
+        deadline = loop.time() + seconds
         headers = publish_headers(None, {"increment": increment, "msg_id": secrets.token_hex(16)})
         try:
-            return await publish(self._core.connection, subject, b"", headers, seconds, expected_stream=self._stream)
+            return await self._publish(subject, headers, seconds / 2)
         except Error as error:
             if not error.outcome_unknown:
                 raise
-        return await publish(self._core.connection, subject, b"", headers, seconds, expected_stream=self._stream)
+        return await self._publish(subject, headers, max(deadline - loop.time(), 0))
+
+    async def _publish(self, subject: str, headers: HeadersLike | None, timeout: float) -> PubAck:  # noqa: ASYNC109
+        return await publish(self._core.connection, subject, b"", headers, timeout, expected_stream=self._stream)
 
     async def get(self, subject: str, *, default: int | None = None, timeout: float | None = None) -> CounterValue:  # noqa: ASYNC109
         """Return the value of a counter. Any replica may answer, and the last additions may be missing there.

@@ -37,7 +37,8 @@ class Counter(LoopProxy):
     def add(self, subject: str, increment: int, *, timeout: float | None = None) -> int:
         """Add to a counter, or begin one; return the new value.
 
-        If the answer is lost, the addition is repeated once, with the same message id, so that it counts once.
+        If the session is lost, or no answer comes in half of the time, the addition is repeated once, with the same
+        message id, so that it counts once.
 
         Parameters
         ----------

@@ -63,8 +63,8 @@ class KeyValue(KeyValueReads):
     ) -> int:
         """Set the value of a key that has none; return the new revision. A deleted or expired key has no value.
 
-        Of several calls at the same time, one succeeds. If the answer is lost, the write is repeated once with the same
-        message id.
+        Of several calls at the same time, one succeeds. If the session is lost, or no answer comes in half of the time,
+        the write is repeated once with the same message id.
 
         Parameters
         ----------
@@ -84,7 +84,8 @@ class KeyValue(KeyValueReads):
     def update(self, key: str, value: Payload | str, revision: int, *, timeout: float | None = None) -> int:
         """Set the value of a key if its newest revision is `revision`; return the new revision.
 
-        If the answer is lost, the write is repeated once with the same message id.
+        If the session is lost, or no answer comes in half of the time, the write is repeated once with the same message
+        id.
 
         Raises
         ------

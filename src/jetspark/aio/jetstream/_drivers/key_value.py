@@ -231,10 +231,11 @@ class KeyValueCore:
         operation: KeyValueOperation,
     ) -> object:
         match step:
-            case Write(expected, msg_id):
+            case Write(expected, msg_id, repeatable):
+                seconds = timeout / 2 if repeatable else timeout
                 together: PublishFields = {**fields, "expected_last_subject_sequence": expected, "msg_id": msg_id}
                 headers = publish_headers(_MARKER_HEADERS.get(operation), together)
-                return await self._publish(key, value, headers, timeout)
+                return await self._publish(key, value, headers, seconds)
             case ReadNewest():
                 return await self.newest(self.stored_prefix + key, timeout)
 
