@@ -1,4 +1,4 @@
-"""Reply subjects of every front: who sees one cannot predict the next, and an answer to a wrong one is dropped.
+"""Reply subjects of every front cannot be predicted from another, and an answer to a wrong one is dropped.
 
 A subscriber to everything sees the reply subjects of all requests, as a user of the same account may.
 """

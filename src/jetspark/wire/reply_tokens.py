@@ -1,4 +1,4 @@
-"""Tokens of reply subjects that cannot be guessed: who sees one reply subject cannot answer another request."""
+"""Tokens of reply subjects that cannot be guessed: a client that sees one cannot answer another request."""
 
 from __future__ import annotations
 

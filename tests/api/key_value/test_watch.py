@@ -157,6 +157,7 @@ async def test_a_history_has_all_revisions_of_a_key(ground: Ground) -> None:
 
 
 @pytest.mark.conformance("KVS-42")
+@pytest.mark.blocking
 async def test_every_end_of_a_watch_deletes_its_consumer(ground: Ground) -> None:
     bucket = await filled(ground)
     watch = await bucket.watch()
@@ -178,6 +179,7 @@ async def test_every_end_of_a_watch_deletes_its_consumer(ground: Ground) -> None
 
 
 @pytest.mark.conformance("KVS-42")
+@pytest.mark.parametrize("front", ["aio"], indirect=True)
 async def test_a_cancelled_wait_loses_nothing(ground: Ground) -> None:
     bucket = await make_bucket(ground)
     async with await bucket.watch(updates_only=True) as watch:

@@ -46,6 +46,7 @@ class KeyWatchCore:
         self._bucket = bucket
         self._options = options
         self._cursor = WatchCursor(options.config)
+        self._stopped = False
         self._taken = 0
         self._end_of_initial_data: int | None = None  # number of messages before it
         self._newest: KeyValueEntry | None = None  # the last one that was taken
@@ -101,12 +102,15 @@ class KeyWatchCore:
 
     async def stop(self) -> None:
         """End now, and delete the consumer."""
+        self._stopped = True
         self.entries.clear()
         await self._consume.stop()
 
     def _take_available(self) -> None:
         """Move the messages that have come to `entries`, with None at the end of the initial data."""
         ready, end = self._consume.source.ready, self._end_of_initial_data
+        if self._stopped:  # what has come is dropped
+            return
         if end is not None and not self.initial_data_given:
             self._take(end - self._taken)
             self.initial_data_given = True
