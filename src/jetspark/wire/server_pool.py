@@ -101,7 +101,7 @@ class ServerPool:
     def note_tls(self, server: Server, *, encrypted: bool) -> None:
         """Use TLS in all later sessions with a server that requires it; with every server, once one was `encrypted`.
 
-        So nobody who can change what a server sends in plaintext makes the client send its credentials in plaintext.
+        So a change of a server's plaintext on its way cannot make the client send its credentials in plaintext.
         """
         for each in (server, *self.servers, *self._unreported) if encrypted else (server,):
             each.address = replace(each.address, tls=True)

@@ -187,19 +187,19 @@ class KeyValueReads(HasCore[KeyValueCore]):
         BucketNotFoundError
             The bucket does not exist any more.
         """
-        options = self._options(keys)
+        subjects = self._subjects(keys)
         seconds = self._core.js.timeout if timeout is None else timeout
         if not self._core.info.config.allow_direct and at_revision is None:
-            return await read_newest(self._core, options, READ_TIMEOUT)
+            return await read_newest(self._core, WatchOptions(subjects), READ_TIMEOUT)
         try:
-            return await read_at_revision(self._core, options.subjects, at_revision, seconds)
+            return await read_at_revision(self._core, subjects, at_revision, seconds)
         except TooManyResultsError:
             if at_revision is not None:
                 raise
         except NoDirectGetError:
             await self._core.refresh(timeout)  # raises if the bucket is gone
             raise
-        return await read_newest(self._core, options, READ_TIMEOUT)
+        return await read_newest(self._core, WatchOptions(subjects), READ_TIMEOUT)
 
     async def history(self, key: str, *, timeout: float = READ_TIMEOUT) -> list[KeyValueEntry]:  # noqa: ASYNC109
         """Return the revisions that are kept of a key, oldest first, markers included. It takes a filter, too.
@@ -218,5 +218,8 @@ class KeyValueReads(HasCore[KeyValueCore]):
         return entries
 
     def _options(self, filters: tuple[str, ...], **options: Unpack[WatchFields]) -> WatchOptions:
+        return WatchOptions(self._subjects(filters), **options)
+
+    def _subjects(self, filters: tuple[str, ...]) -> tuple[str, ...]:
         prefix = self._core.stored_prefix
-        return WatchOptions(tuple(prefix + each for each in check_filters(filters, prefix)), **options)
+        return tuple(prefix + each for each in check_filters(filters, prefix))

@@ -154,7 +154,7 @@ def check_success(payload: bytes, where: str) -> None:
 def check_answered(where: str, kind: str, answered: str, asked: str) -> None:
     """Raise InvalidReplyError if a reply is about another stream or consumer than the request.
 
-    The names in a reply become parts of later requests, so they must not be chosen by who answers.
+    The names in a reply become parts of later requests, so the sender of the answer must not choose them.
     """
     if answered != asked:
         raise InvalidReplyError(f"{where}: the reply is about the {kind} {answered[:200]!r}, not {asked!r}")
