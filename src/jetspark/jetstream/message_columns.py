@@ -1,4 +1,4 @@
-"""Names of the columns of messages: those of a read, those of a write, and the check of the columns of a write.
+"""Names of the columns of messages and of entries of buckets, and the check of the columns of a write.
 
 Every write uses this check: `bulk.publish`, `bulk.publish_atomic` and the Spark sink. A column that would not be
 written is an error: a message id in a column of another name, for instance, would not prevent duplicates.
@@ -6,18 +6,20 @@ written is an error: a message id in a column of another name, for instance, wou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.wire.arguments import nearest_name
 
-__all__ = ["READABLE", "WRITABLE", "find_column", "find_write_columns"]
+__all__ = ["ENTRY_READABLE", "READABLE", "WRITABLE", "find_column", "find_entry_column", "find_write_columns"]
 
 READABLE: Final = ("subject", "data", "headers", "stream", "sequence", "timestamp", "timestamp_ns")
 """Columns of a read, in their order."""
 WRITABLE: Final = ("subject", "data", "headers", "msg_id")
 """Columns of a write."""
+ENTRY_READABLE: Final = ("key", "value", "revision", "created", "operation", "headers")
+"""Columns of a read of a bucket, in their order."""
 
 _READ_ONLY: Final = frozenset(READABLE) - frozenset(WRITABLE)
 """Columns of a read that describe the place of a message. A write ignores them, so a read can be written again."""
@@ -30,9 +32,20 @@ _ALIASES: Final = {
     **dict.fromkeys(("time", "date", "ts"), "timestamp"),
 }
 """Names in other libraries and in data frames, in lower case."""
+_ENTRY_ALIASES: Final = {
+    **dict.fromkeys(("data", "body", "content", "message", "msg", "payload", "text"), "value"),
+    **dict.fromkeys(("subject", "topic"), "key"),
+    **dict.fromkeys(("sequence", "seq", "stream_seq", "offset", "version"), "revision"),
+    **dict.fromkeys(("timestamp", "timestamp_ns", "time", "date", "ts"), "created"),
+    **dict.fromkeys(("op", "deleted", "expired"), "operation"),
+    **dict.fromkeys(("header", "metadata", "attributes", "properties"), "headers"),
+}
+"""The same for the columns of a bucket."""
 
 
-def find_column(name: str, columns: Collection[str], verb: str, *, any_case: bool) -> str:
+def find_column(
+    name: str, columns: Collection[str], verb: str, *, any_case: bool, aliases: Mapping[str, str] = _ALIASES
+) -> str:
     """Return the column that `name` means.
 
     Parameters
@@ -41,6 +54,8 @@ def find_column(name: str, columns: Collection[str], verb: str, *, any_case: boo
         For the message: there is no such column to `read` or to `write`.
     any_case
         Whether upper and lower case are the same, as in Spark.
+    aliases
+        Other words for the columns, in lower case.
 
     Raises
     ------
@@ -50,9 +65,14 @@ def find_column(name: str, columns: Collection[str], verb: str, *, any_case: boo
     ours = name.lower() if any_case else name
     if ours in columns:
         return ours
-    nearest = nearest_name(name, columns, _ALIASES)
+    nearest = nearest_name(name, columns, aliases)
     hint = f"; did you mean {nearest}?" if nearest else "; leave it out."
     raise ConfigError(f"there is no column {name} to {verb}{hint} The columns are: {', '.join(columns)}")
+
+
+def find_entry_column(name: str, verb: str, *, any_case: bool) -> str:
+    """As `find_column`, for the columns of a bucket."""
+    return find_column(name, ENTRY_READABLE, verb, any_case=any_case, aliases=_ENTRY_ALIASES)
 
 
 def find_write_columns(names: Iterable[str], *, any_case: bool = False) -> dict[str, int]:
