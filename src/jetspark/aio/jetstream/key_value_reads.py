@@ -11,8 +11,8 @@ from jetspark.aio.jetstream._drivers.key_value_many import (
     read_at_revision,
     read_newest,
 )
-from jetspark.aio.jetstream._drivers.key_watch import KeyWatchCore, initial_pages, key_pages
-from jetspark.aio.jetstream.key_watch import KeyWatch
+from jetspark.aio.jetstream._drivers.key_watch import entry_pages, key_pages, start_key_watch
+from jetspark.aio.jetstream.bucket_watch import KeyWatch
 from jetspark.aio.jetstream.pager import Pager
 from jetspark.engine.watch import READ_TIMEOUT, WatchFields, WatchOptions
 from jetspark.jetstream.errors import NoDirectGetError, TooManyResultsError
@@ -120,7 +120,7 @@ class KeyValueReads(HasCore[KeyValueCore]):
         )
         if resume_from is not None:
             await self._core.check_revision(resume_from, timeout)
-        core = KeyWatchCore(self._core, options)
+        core = start_key_watch(self._core, options)
         await core.wait_started()
         return KeyWatch(core)
 
@@ -211,7 +211,7 @@ class KeyValueReads(HasCore[KeyValueCore]):
         KeyNotFoundError
             There is no such key. For a filter the list is empty.
         """
-        pages = initial_pages(self._core, self._options((key,), include_history=True), timeout)
+        pages = entry_pages(self._core, self._options((key,), include_history=True), timeout)
         entries = [entry async for page in pages for entry in page]
         if not entries and not is_filter(key):
             raise self._core.not_found(key)

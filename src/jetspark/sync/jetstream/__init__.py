@@ -10,7 +10,7 @@ from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats
 from jetspark.engine.pull import ConsumeFields, MessageBatch, PriorityFields
 from jetspark.engine.retry import RetryPolicy
 from jetspark.sync._handwritten.async_publisher import PubAckFuture
-from jetspark.sync._handwritten.key_watch import KeyWatch
+from jetspark.sync._handwritten.bucket_watch import KeyWatch
 from jetspark.sync._handwritten.pager import ListPager, Pager
 from jetspark.sync.jetstream.batch_publisher import BatchPublisher
 from jetspark.sync.jetstream.consume_context import ConsumeContext

@@ -8,7 +8,7 @@ from __future__ import annotations
 from jetspark.aio.jetstream import key_value_reads as aio
 from jetspark.engine.watch import READ_TIMEOUT
 from jetspark.jetstream.key_value import KeyValueEntry, KeyValueSnapshot, KeyValueStatus
-from jetspark.sync._handwritten.key_watch import KeyWatch
+from jetspark.sync._handwritten.bucket_watch import KeyWatch
 from jetspark.sync._handwritten.pager import Pager
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.wire.argument_types import checks_arguments

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from jetspark.aio.jetstream._drivers.direct_get import direct_get_batches
 from jetspark.aio.jetstream._drivers.key_value import KeyValueCore, KeyWrite
-from jetspark.aio.jetstream._drivers.key_watch import initial_pages
+from jetspark.aio.jetstream._drivers.key_watch import entry_pages
 from jetspark.aio.jetstream.async_publisher import AsyncPublisher, PubAckFuture
 from jetspark.engine.direct_read import DIRECT_BATCH, DIRECT_BATCH_BYTES
 from jetspark.engine.publish_window import AsyncPublishOptions
@@ -54,7 +54,7 @@ async def read_newest(bucket: KeyValueCore, options: WatchOptions, timeout: floa
     """Read the newest entries by a watch. It ends when it has seen all that the bucket has at that moment (KVS-44)."""
     found: dict[str, KeyValueEntry] = {}
     newest = 0
-    async for page in initial_pages(bucket, options, timeout):
+    async for page in entry_pages(bucket, options, timeout):
         for entry in page:
             newest = entry.revision
             found.pop(entry.key, None)  # so that the order is that of the revisions
@@ -89,7 +89,7 @@ async def purge_markers(bucket: KeyValueCore, older_than: timedelta, timeout: fl
     Each purge ends at the marker, so a value that is put meanwhile stays.
     """
     options = WatchOptions((bucket.stored_prefix + ">",), meta_only=True)
-    pages = initial_pages(bucket, options, timeout)
+    pages = entry_pages(bucket, options, timeout)
     markers = [entry async for page in pages for entry in page if entry.is_marker]
     limit = time.time_ns() - duration_ns(older_than)
     for marker in markers:

@@ -1,36 +1,28 @@
-"""The handle of a watch of a bucket."""
+"""The handles of watches of a bucket."""
 
 from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from jetspark.aio._interfaces import HasCore
-from jetspark.aio.jetstream._drivers.key_watch import KeyWatchCore
+from jetspark.aio.jetstream._drivers.watch import WatchCore
 from jetspark.jetstream.errors import NoMessageError, SubscriptionClosedError
 from jetspark.jetstream.key_value import KeyValueEntry
 from jetspark.wire.argument_types import checks_arguments
 
-__all__ = ["KeyWatch"]
+__all__ = ["BucketWatch", "KeyWatch"]
+
+T = TypeVar("T")
 
 
 @checks_arguments()
-class KeyWatch(HasCore[KeyWatchCore]):
-    """A running watch, created by `KeyValue.watch`. An async iterator, and a context manager that stops at its end.
-
-        async with await bucket.watch("users.*") as watch:
-            async for entry in watch:
-                if entry is None:
-                    ...  # this was the initial data; changes follow
-
-    It yields the initial entries, then None exactly once, then each change. It never ends by itself. It continues
-    through lost connections, restarts and leader changes: no entry that the bucket holds is lost, and none comes twice.
-    A slow reader delays only its own watch.
-    """
+class BucketWatch(HasCore[WatchCore[T]], Generic[T]):
+    """A running watch. An async iterator, and a context manager that stops at its end."""
 
     def __repr__(self) -> str:
-        return repr(self._core)
+        return f"<{type(self).__name__} of bucket {self._core.bucket!r}{', closed' if self.closed else ''}>"
 
     @property
     def closed(self) -> bool:
@@ -40,7 +32,7 @@ class KeyWatch(HasCore[KeyWatchCore]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> KeyValueEntry | None:
+    async def __anext__(self) -> T | None:
         """Wait for the next entry, or None at the end of the initial data.
 
         Raises
@@ -59,7 +51,7 @@ class KeyWatch(HasCore[KeyWatchCore]):
                 raise StopAsyncIteration
         return core.entries.popleft()
 
-    async def next(self, timeout: float | None = None) -> KeyValueEntry | None:  # noqa: ASYNC109 (part of the call)
+    async def next(self, timeout: float | None = None) -> T | None:  # noqa: ASYNC109 (part of the call)
         """Return the next entry, or None at the end of the initial data.
 
         Parameters
@@ -84,9 +76,9 @@ class KeyWatch(HasCore[KeyWatchCore]):
         except StopAsyncIteration:
             raise SubscriptionClosedError(f"{self!r}: the watch was stopped") from None
 
-    async def initial(self) -> list[KeyValueEntry]:
+    async def initial(self) -> list[T]:
         """Return the entries up to the end of the initial data. Errors are those of the iteration."""
-        entries: list[KeyValueEntry] = []
+        entries: list[T] = []
         async for entry in self:
             if entry is None:
                 break
@@ -104,3 +96,18 @@ class KeyWatch(HasCore[KeyWatchCore]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+
+@checks_arguments()
+class KeyWatch(BucketWatch[KeyValueEntry]):
+    """A running watch, created by `KeyValue.watch`. An async iterator, and a context manager that stops at its end.
+
+        async with await bucket.watch("users.*") as watch:
+            async for entry in watch:
+                if entry is None:
+                    ...  # this was the initial data; changes follow
+
+    It yields the initial entries, then None exactly once, then each change. It never ends by itself. It continues
+    through lost connections, restarts and leader changes: no entry that the bucket holds is lost, and none comes twice.
+    A slow reader delays only its own watch.
+    """

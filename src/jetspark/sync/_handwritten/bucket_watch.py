@@ -1,4 +1,4 @@
-"""The handle of a watch of a bucket; as in the asyncio front, but blocking.
+"""The handles of watches of a bucket; as in the asyncio front, but blocking.
 
 Written by hand: entries are taken from the event loop in lists, and `next` has a timeout.
 """
@@ -7,33 +7,25 @@ from __future__ import annotations
 
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
-from jetspark.aio.jetstream import key_watch as aio
+from jetspark.aio.jetstream import bucket_watch as aio
 from jetspark.jetstream.errors import ConnectionClosedError
 from jetspark.jetstream.key_value import KeyValueEntry
 from jetspark.sync._interfaces import core_of
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.wire.argument_types import checks_arguments
 
-__all__ = ["KeyWatch"]
+__all__ = ["BucketWatch", "KeyWatch"]
+
+T = TypeVar("T")
 
 
 @checks_arguments()
-class KeyWatch(LoopProxy):
-    """A running watch, created by `KeyValue.watch`. An iterator, and a context manager that stops at its end.
+class BucketWatch(LoopProxy, Generic[T]):
+    """A running watch. An iterator, and a context manager that stops at its end."""
 
-        with bucket.watch("users.*") as watch:
-            for entry in watch:
-                if entry is None:
-                    ...  # this was the initial data; changes follow
-
-    It yields the initial entries, then None exactly once, then each change. It never ends by itself. It continues
-    through lost connections, restarts and leader changes: no entry that the bucket holds is lost, and none comes twice.
-    A slow reader delays only its own watch. Threads may share it; each entry goes to one of them.
-    """
-
-    _inner: aio.KeyWatch
+    _inner: aio.BucketWatch[T]
 
     @property
     def closed(self) -> bool:
@@ -43,7 +35,7 @@ class KeyWatch(LoopProxy):
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> KeyValueEntry | None:
+    def __next__(self) -> T | None:
         """Wait for the next entry, or None at the end of the initial data.
 
         Raises
@@ -64,7 +56,7 @@ class KeyWatch(LoopProxy):
             if core.closed:
                 raise StopIteration
 
-    def next(self, timeout: float | None = None) -> KeyValueEntry | None:
+    def next(self, timeout: float | None = None) -> T | None:
         """Return the next entry, or None at the end of the initial data.
 
         Parameters
@@ -83,7 +75,7 @@ class KeyWatch(LoopProxy):
         """
         return self._call(self._inner.next(timeout))
 
-    def initial(self) -> list[KeyValueEntry]:
+    def initial(self) -> list[T]:
         """Return the entries up to the end of the initial data. Errors are those of the iteration."""
         return self._call(self._inner.initial())
 
@@ -99,3 +91,18 @@ class KeyWatch(LoopProxy):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+@checks_arguments()
+class KeyWatch(BucketWatch[KeyValueEntry]):
+    """A running watch, created by `KeyValue.watch`. An iterator, and a context manager that stops at its end.
+
+        with bucket.watch("users.*") as watch:
+            for entry in watch:
+                if entry is None:
+                    ...  # this was the initial data; changes follow
+
+    It yields the initial entries, then None exactly once, then each change. It never ends by itself. It continues
+    through lost connections, restarts and leader changes: no entry that the bucket holds is lost, and none comes twice.
+    A slow reader delays only its own watch. Threads may share it; each entry goes to one of them.
+    """
