@@ -99,7 +99,7 @@ class Carried:
         return bool(self.inner)
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        return _iterate(iter(self.inner))
+        return self if isinstance(self.inner, Iterator) else _iterate(iter(self.inner))
 
     async def __anext__(self) -> Any:
         entry = await asyncio.to_thread(next, self.inner, _END)

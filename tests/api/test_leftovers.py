@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,20 +16,20 @@ from tests.api.key_value.buckets import make_bucket
 from tests.api.publishing.support import until
 from tests.fronts import Ground
 
-from jetspark.aio.jetstream import Consumer, KeyValue, Stream
+from jetspark.aio.jetstream import Consumer, Counter, KeyValue, Stream
 from jetspark.errors import Error
 
 Operation = Callable[[int], Awaitable[object]]
-MOST_GROWTH = 2 << 20
+MOST_GROWTH = 1 << 20
 """Bytes of Python objects; most of it belongs to caches of limited size."""
 
 
 class Operations:
     """Operations that succeed, fail, run out of time, or are cancelled; each ends what it begins."""
 
-    def __init__(self, ground: Ground, stream: Stream, consumer: Consumer, bucket: KeyValue) -> None:
+    def __init__(self, ground: Ground, stream: Stream, consumer: Consumer, bucket: KeyValue, counter: Counter) -> None:
         self.nc, self.js = ground.nc, ground.js
-        self.stream, self.consumer, self.bucket = stream, consumer, bucket
+        self.stream, self.consumer, self.bucket, self.counter = stream, consumer, bucket, counter
         self.subject = f"{stream.name}.a"
 
     @property
@@ -51,19 +53,18 @@ class Operations:
         await subscription.unsubscribe()
 
     async def do_fetch(self, number: int) -> None:
-        for message in await self.consumer.fetch(2, timeout=1):
+        for message in await self.consumer.fetch(2, timeout=0.1):
             await message.ack()
 
     async def do_fetch_without_messages(self, number: int) -> None:
         await self.consumer.fetch(1000, timeout=0.01)
 
     async def do_next_that_is_cancelled(self, number: int) -> None:
-        waiting = asyncio.ensure_future(self.consumer.next(timeout=5))
+        waiting = asyncio.ensure_future(self.consumer.next(timeout=0.05))  # a blocking call goes on
         await asyncio.sleep(0)
         waiting.cancel()
         with suppress(asyncio.CancelledError):
-            message = await waiting
-            await message.nak()
+            await (await waiting).nak()
 
     async def do_consume(self, number: int) -> None:
         context = self.consumer.consume(max_messages=5)
@@ -108,6 +109,33 @@ class Operations:
         await self.bucket.create("x", b"")
         await self.bucket.update("x", b"", 1)
 
+    async def do_entries(self, number: int) -> None:
+        await self.bucket.delete("x")
+        await self.bucket.entries()
+        await self.bucket.get_many(f"k{number % 5}", "missing")
+        await self.bucket.history(f"k{number % 5}")
+        await self.bucket.get("missing")
+
+    async def do_watch_that_is_left(self, number: int) -> None:
+        async with await self.bucket.watch() as watch:
+            await self.bucket.put("watched", b"%d" % number)
+            await watch.next(0.001)
+
+    async def do_count(self, number: int) -> None:
+        subject = f"{self.counter.stream_name}.{number % 5}"
+        await self.counter.add(subject, number)
+        await self.counter.get(subject)
+        await self.counter.get_many(f"{self.counter.stream_name}.*")
+        await self.counter.get(f"{self.counter.stream_name}.missing")
+
+    async def do_schedule(self, number: int) -> None:
+        jobs = await self.js.schedules(self.stream.name)
+        later = datetime.now(UTC) + timedelta(hours=1)
+        await jobs.schedule(f"{self.stream.name}.plan", b"", target=f"{self.stream.name}.b", at=later)
+        await jobs.list()
+        await jobs.cancel(f"{self.stream.name}.plan")
+        await jobs.get(f"{self.stream.name}.plan")
+
     async def do_scan(self, number: int) -> None:
         async with self.stream.scan(max_batch_rows=1) as batches:
             async for _ in batches:
@@ -123,30 +151,32 @@ def inspect_operation(name: str) -> bool:
     return name.startswith("do_")
 
 
-async def state(ground: Ground, stream: Stream) -> dict[str, Any]:
+async def state(ground: Ground, streams: list[str]) -> dict[str, Any]:
     """Return what an operation could leave."""
-    found: dict[str, Any] = {
+    client = ground.nc._core.client
+    sessions: Any = await asyncio.to_thread(ground.server.monitor, "/connz")
+    return {
         "subscriptions": await ground.listening(),
-        "consumers": sorted(await ground.admin_js.consumer_names(stream.name).all()),
+        "consumers": [sorted(await ground.admin_js.consumer_names(name).all()) for name in streams],
         "tasks": sum(task is not asyncio.current_task() for task in asyncio.all_tasks()),
+        "threads": sorted(thread.name for thread in threading.enumerate() if "jetspark" in thread.name),
+        "connections": sessions["num_connections"],
+        "waiting requests": len(client.reply_mux),
+        "known subscriptions": len(client.subscriptions.by_sid),
+        "listeners": len(client.reply_listeners) + len(client.session_listeners),
     }
-    if ground.front == "aio":
-        client: Any = ground.nc._core.client
-        found |= {
-            "waiting requests": len(client.reply_mux),
-            "known subscriptions": len(client.subscriptions.by_sid),
-            "listeners": len(client.reply_listeners) + len(client.session_listeners),
-        }
-    return found
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(30, marks=[pytest.mark.matrix, pytest.mark.slow])])
-@pytest.mark.parametrize("front", ["aio"], indirect=True)
+@pytest.mark.parametrize("count", [3, pytest.param(220, marks=[pytest.mark.matrix, pytest.mark.slow])])
+@pytest.mark.parametrize("front", ["aio", "sync"], indirect=True)
 @pytest.mark.parametrize("profile", ["default"], indirect=True)
 async def test_many_operations_leave_nothing(ground: Ground, count: int) -> None:
-    stream = await ground.stream(allow_direct=True, allow_atomic=True, max_msgs=1000)
+    """The long form does 10,000 operations."""
+    stream = await ground.stream(allow_direct=True, allow_atomic=True, allow_msg_schedules=True, max_msgs=1000)
+    counted = await ground.stream(allow_direct=True, allow_msg_counter=True)
     consumer = await stream.create_consumer(durable_name="worker", max_ack_pending=-1)
-    operations = Operations(ground, stream, consumer, await make_bucket(ground))
+    bucket, counter = await make_bucket(ground, history=5), await ground.js.counter(counted.name)
+    operations = Operations(ground, stream, consumer, bucket, counter)
 
     async def run(times: int) -> None:
         for number in range(times):
@@ -154,8 +184,9 @@ async def test_many_operations_leave_nothing(ground: Ground, count: int) -> None
                 with suppress(Error):
                     await operation(number)
 
+    streams = [stream.name, counted.name, f"KV_{bucket.bucket}"]
     await run(2)  # what is made once, such as the shared inbox and caches
-    before = await state(ground, stream)
+    before = await state(ground, streams)
     gc.collect()
     tracemalloc.start()
     try:
@@ -169,10 +200,10 @@ async def test_many_operations_leave_nothing(ground: Ground, count: int) -> None
 
     async def nothing_left() -> bool:
         gc.collect()
-        return await state(ground, stream) == before
+        return await state(ground, streams) == before
 
     try:
         await until(nothing_left, 10)
     except TimeoutError:
-        assert await state(ground, stream) == before
+        assert await state(ground, streams) == before
     assert held[1] - held[0] < MOST_GROWTH

@@ -215,3 +215,20 @@ async def test_close_ends_a_running_read(ground: Ground) -> None:
         await waiting
     with pytest.raises(ConnectionClosedError):
         await anext(batches)
+
+
+@pytest.mark.blocking
+@pytest.mark.parametrize("profile", ["default"], indirect=True)
+async def test_closes_at_the_same_time_end_a_read(ground: Ground) -> None:
+    stream = await filled(ground, 5)
+    consumer = await stream.create_consumer(durable_name="c", ack_policy="explicit")
+    batches = consumer.fetch_arrow(20, timeout=60, columns=["data"])
+    reading = asyncio.ensure_future(batches.read_all())
+    async with asyncio.timeout(10):
+        while (await consumer.info()).delivered.consumer_sequence < 5:
+            pass
+        await asyncio.gather(*(batches.close() for _ in range(4)))
+        with pytest.raises(ConnectionClosedError, match="the record batches were closed"):
+            await reading
+    messages = await consumer.fetch(5, timeout=10)
+    assert [each.payload for each in messages] == [b"%d" % number for number in range(5)]

@@ -5,16 +5,21 @@ Written by hand, because the readers are blocking anyway and run in the caller's
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from jetspark.aio.jetstream import arrow as aio
+from jetspark.jetstream.errors import ConnectionClosedError, DisconnectedError
 from jetspark.sync.loop_proxy import LoopProxy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from jetspark import bulk
+    from jetspark.sync.core import ConnectionCore
 
 __all__ = ["FetchReader", "ScanReader"]
 
@@ -28,10 +33,18 @@ class _ArrowReader(LoopProxy, Generic[A]):
             for batch in batches:
                 ...
 
-    It connects when the first batch is requested. As a context manager it closes at the end.
+    It connects when the first batch is requested. As a context manager it closes at the end. Calls of several threads
+    wait for each other; `close` ends a read of another thread.
     """
 
     _inner: A
+
+    def __init__(self, connection: ConnectionCore, inner: A) -> None:
+        super().__init__(connection, inner)
+        # A signal handler may call `close` within a read of the same thread, and must not wait for itself.
+        self._in_use = threading.RLock()
+        self._closing = threading.RLock()
+        self._interrupted = False
 
     def __enter__(self) -> Self:
         return self
@@ -45,22 +58,46 @@ class _ArrowReader(LoopProxy, Generic[A]):
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        return next(self._inner.reader)
+        with self._use():
+            return next(self._inner.reader)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._inner.reader.__arrow_c_stream__(requested_schema)
+        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the remaining batches as a record batch reader."""
-        return self._inner.reader.to_reader()
+        import pyarrow as pa
+
+        with self._use():
+            schema = self._inner.reader.schema
+        return pa.RecordBatchReader.from_batches(schema, self)
 
     def read_all(self) -> pa.Table:
         """Return the remaining batches as a table."""
-        return self._inner.reader.read_all()
+        with self._use():
+            return self._inner.reader.read_all()
 
     def close(self) -> None:
-        """End the iteration and close its connection. May be repeated."""
-        self._inner.reader.close()
+        """End the iteration and close its connection; a read in another thread ends. May be repeated."""
+        with self._closing:
+            if not self._in_use.acquire(blocking=False):
+                self._interrupted = True
+                self._inner.reader.interrupt()
+                self._in_use.acquire()
+            try:
+                self._inner.reader.close()
+            finally:
+                self._in_use.release()
+
+    @contextmanager
+    def _use(self) -> Iterator[None]:
+        with self._in_use:
+            try:
+                yield
+            except DisconnectedError:
+                if self._interrupted:
+                    raise ConnectionClosedError("the record batches were closed") from None
+                raise
 
 
 class ScanReader(_ArrowReader[aio.ScanReader]):
@@ -94,4 +131,5 @@ class FetchReader(_ArrowReader[aio.FetchReader]):
         ConsumerNotFoundError, NoRespondersError
             The consumer does not exist any more.
         """
-        self._inner.reader.ack()
+        with self._use():
+            self._inner.reader.ack()
