@@ -60,6 +60,12 @@ TARGETS: Final = (
         {},
     ),
     Target(
+        "jetstream/object_store/config_keywords.py",
+        "jetstream/object_store/config.py",
+        {"ObjectStoreConfig": "ObjectStoreConfigFields"},
+        {},
+    ),
+    Target(
         "wire/connect_keywords.py",
         "wire/options.py",
         {"ConnectOptions": "ConnectFields"},

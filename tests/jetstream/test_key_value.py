@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jetspark import errors
+from jetspark.jetstream.buckets import KEY_VALUE
 from jetspark.jetstream.config import (
     DiscardPolicy,
     ExternalStream,
@@ -21,7 +22,7 @@ from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.info import StreamInfo, StreamState
 from jetspark.jetstream.key_value.config import KeyValueConfig, changed_stream_config, check_stream, stream_config
 from jetspark.jetstream.key_value.entry import KeyValueEntry, KeyValueOperation, read_operation
-from jetspark.jetstream.key_value.names import bucket_of, check_bucket, check_filters, check_key, key_prefix, stream_of
+from jetspark.jetstream.key_value.names import check_filters, check_key
 from jetspark.jetstream.key_value.status import KeyValueStatus
 from jetspark.jetstream.times import Timestamp
 from jetspark.wire.headers import Headers
@@ -34,18 +35,18 @@ HOUR = timedelta(hours=1)
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "KV/x", "a*", ">", "ü", "a\n", "x" * 253])
 def test_a_bad_name_of_a_bucket_is_refused(name: str) -> None:
     with pytest.raises(errors.InvalidBucketNameError):
-        check_bucket(name)
+        KEY_VALUE.stream_of(name)
     with pytest.raises(errors.BadNameError):
         stream_config(KeyValueConfig(name))
 
 
 @pytest.mark.conformance("KVS-01")
 def test_names_of_buckets_and_of_their_streams() -> None:
-    assert stream_of("a_B-9") == "KV_a_B-9"
-    assert bucket_of("KV_a_B-9") == "a_B-9"
-    assert [bucket_of(name) for name in ("ORDERS", "KV_", "KV_a b", "kv_a")] == [None] * 4
+    assert KEY_VALUE.stream_of("a_B-9") == "KV_a_B-9"
+    assert KEY_VALUE.bucket_of("KV_a_B-9") == "a_B-9"
+    assert [KEY_VALUE.bucket_of(name) for name in ("ORDERS", "KV_", "KV_a b", "kv_a")] == [None] * 4
     with pytest.raises(errors.ArgumentError):
-        check_bucket(7)  # type: ignore[arg-type]
+        KEY_VALUE.stream_of(7)  # type: ignore[arg-type]
 
 
 @pytest.mark.conformance("KVS-17")
@@ -294,4 +295,4 @@ def test_errors_of_buckets(error: errors.Error, bases: tuple[type[Exception], ..
 
 
 def test_prefixes() -> None:
-    assert key_prefix("B") == PREFIX
+    assert KEY_VALUE.subjects_of("B") == PREFIX

@@ -4,7 +4,7 @@
 - `config`, `info`, `account`: configuration and state of streams and consumers; use and limits of the account;
 - `api`: requests as values, `api.pull` the body of a pull; `direct_get`: direct get, `stored_message` its result;
 - `publish`: headers of a publish and its acknowledgement; `ack`: ack subjects; `status`: meaning of pull statuses;
-- `key_value`: buckets of keys and values;
+- `key_value`: buckets of keys and values; `object_store`: buckets of objects; `buckets`: both kinds;
 - `names`: checks of names and subjects; `header_names`: the headers that JetStream uses.
 """
 
@@ -58,6 +58,14 @@ from jetspark.jetstream.key_value import (
     KeyValueSnapshot,
     KeyValueStatus,
 )
+from jetspark.jetstream.object_store import (
+    ObjectInfo,
+    ObjectLink,
+    ObjectOptions,
+    ObjectStoreConfig,
+    ObjectStoreConfigFields,
+    ObjectStoreStatus,
+)
 from jetspark.jetstream.publish import PublishFields, PublishOptions, schedule_at, schedule_every
 from jetspark.jetstream.schedule import Schedule
 from jetspark.jetstream.stored_message import StoredMessage
@@ -93,6 +101,12 @@ __all__ = [
     "KeyValueSnapshot",
     "KeyValueStatus",
     "LostStreamData",
+    "ObjectInfo",
+    "ObjectLink",
+    "ObjectOptions",
+    "ObjectStoreConfig",
+    "ObjectStoreConfigFields",
+    "ObjectStoreStatus",
     "PeerInfo",
     "PersistMode",
     "Placement",

@@ -25,7 +25,7 @@ from jetspark.jetstream.times import Duration, Timestamp, duration_ns, format_rf
 from jetspark.wire.errors import ConfigError
 from jetspark.wire.untrusted import MAX_INT64, decode_json
 
-__all__ = ["JsonEnum", "JsonStruct", "KeywordStruct", "decode", "encode", "to_builtins"]
+__all__ = ["JsonEnum", "JsonStruct", "KeywordStruct", "build", "decode", "encode", "to_builtins"]
 
 T = TypeVar("T", bound="JsonStruct")
 V = TypeVar("V")
@@ -73,7 +73,7 @@ def decode(cls: type[T], payload: bytes) -> T:
         document = decode_json(_document_decoder, payload)
         if not isinstance(document, dict):
             raise
-    return _build(cls, document)
+    return build(cls, document)
 
 
 def encode(value: JsonStruct | Mapping[str, object]) -> bytes:
@@ -134,7 +134,8 @@ def _decoder(cls: type[JsonStruct]) -> msgspec.json.Decoder[JsonStruct]:
 _Reader = Callable[[object], object]
 
 
-def _build(cls: type[T], document: dict[str, object]) -> T:
+def build(cls: type[T], document: dict[str, object]) -> T:
+    """Make a struct from a JSON object. Raises msgspec.ValidationError if a known field has a wrong type."""
     readers = _readers(cls)
     fields: dict[str, object] = {}
     extra: dict[str, object] = {}
@@ -205,7 +206,7 @@ def _read_leaf(cls: type[V], value: object) -> V:
 
 
 def _read_struct(cls: type[JsonStruct], value: object) -> object:
-    return _build(cls, _read_leaf(dict, value))
+    return build(cls, _read_leaf(dict, value))
 
 
 def _read_list(read: _Reader, value: object) -> object:

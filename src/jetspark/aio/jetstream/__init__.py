@@ -8,6 +8,7 @@ from jetspark.aio.jetstream.consumer import Consumer
 from jetspark.aio.jetstream.context import JetStream
 from jetspark.aio.jetstream.counter import Counter
 from jetspark.aio.jetstream.key_value import KeyValue
+from jetspark.aio.jetstream.object_store import ObjectStore
 from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager, Pager
 from jetspark.aio.jetstream.pull_subscription import PullSubscription
@@ -31,6 +32,7 @@ __all__ = [
     "KeyWatch",
     "ListPager",
     "MessageBatch",
+    "ObjectStore",
     "OrderedConsumer",
     "OrderedFields",
     "Pager",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jetspark.aio.core import ConnectionCore
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.aio.jetstream.key_value_manager import KeyValueManager
+from jetspark.aio.jetstream.object_store_manager import ObjectStoreManager
 from jetspark.aio.jetstream.publishing import Publishing
 from jetspark.aio.jetstream.stream_manager import StreamManager
 from jetspark.aio.jetstream.subscribing import Subscribing
@@ -17,7 +18,7 @@ __all__ = ["JetStream", "open_context"]
 
 
 @checks_arguments()
-class JetStream(StreamManager, KeyValueManager, Publishing, Subscribing):
+class JetStream(StreamManager, KeyValueManager, ObjectStoreManager, Publishing, Subscribing):
     """JetStream over a connection. Created by `Connection.jetstream`; it needs no close.
 
     Its calls are in its base classes; each has a module of its own.

@@ -5,25 +5,20 @@ from __future__ import annotations
 import logging
 from typing import Final, Unpack
 
-from jetspark.aio.jetstream._drivers.key_value import KeyValueCore, get_bucket_info
+from jetspark.aio.jetstream._drivers.buckets import create_bucket, delete_bucket, get_bucket_info, update_bucket
+from jetspark.aio.jetstream._drivers.key_value import KeyValueCore
 from jetspark.aio.jetstream.api import JetStreamAPI
 from jetspark.aio.jetstream.key_value import KeyValue
 from jetspark.aio.jetstream.pager import ListPager
-from jetspark.jetstream.api import AccountInfoRequest, StreamCreateRequest, StreamDeleteRequest, StreamUpdateRequest
-from jetspark.jetstream.config import StreamConfig
+from jetspark.jetstream.api import AccountInfoRequest
+from jetspark.jetstream.bucket_requests import BucketListRequest, BucketNamesRequest
+from jetspark.jetstream.buckets import KEY_VALUE
 from jetspark.jetstream.config_fields import make_config
-from jetspark.jetstream.errors import (
-    BucketExistsError,
-    BucketNotFoundError,
-    RequiredAPILevelError,
-    StreamNameInUseError,
-    StreamNotFoundError,
-)
+from jetspark.jetstream.errors import BucketNotFoundError, RequiredAPILevelError
 from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.key_value import KeyValueConfig, KeyValueConfigFields, KeyValueStatus
 from jetspark.jetstream.key_value.config import MARKER_API_LEVEL, SMALL_VALUE, changed_stream_config, stream_config
-from jetspark.jetstream.key_value.names import stream_of
-from jetspark.jetstream.key_value.requests import BucketListRequest, BucketNamesRequest
+from jetspark.jetstream.key_value.status import key_value_status
 from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["KeyValueManager"]
@@ -74,10 +69,7 @@ class KeyValueManager(JetStreamAPI):
                 wanted.bucket,
                 wanted.max_value_size,
             )
-        try:
-            return self._open(await self.request(StreamCreateRequest(made), timeout))
-        except StreamNameInUseError:
-            return self._open(await self._adopt(wanted.bucket, made, timeout))
+        return self._open(await create_bucket(self._core, wanted.bucket, made, timeout))
 
     async def update_key_value(
         self,
@@ -100,14 +92,11 @@ class KeyValueManager(JetStreamAPI):
             The change is not possible.
         """
         wanted = make_config(KeyValueConfig, config, fields)
-        name = stream_of(wanted.bucket)
+        name = KEY_VALUE.stream_of(wanted.bucket)
         found = KeyValueCore(self._core, await get_bucket_info(self._core, wanted.bucket, name, timeout))
         changed = changed_stream_config(found.info.config, wanted)
         await self._check_level(wanted, timeout)
-        try:
-            return self._open(await self.request(StreamUpdateRequest(changed), timeout))
-        except StreamNotFoundError:
-            raise BucketNotFoundError(wanted.bucket) from None
+        return self._open(await update_bucket(self._core, wanted.bucket, changed, timeout))
 
     async def create_or_update_key_value(
         self,
@@ -133,7 +122,7 @@ class KeyValueManager(JetStreamAPI):
         BadBucketError
             The stream of that name is no bucket.
         """
-        return self._open(await get_bucket_info(self._core, bucket, stream_of(bucket), timeout))
+        return self._open(await get_bucket_info(self._core, bucket, KEY_VALUE.stream_of(bucket), timeout))
 
     async def delete_key_value(self, bucket: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a bucket with its keys.
@@ -143,18 +132,15 @@ class KeyValueManager(JetStreamAPI):
         BucketNotFoundError
             There is no such bucket (10059).
         """
-        try:
-            await self.request(StreamDeleteRequest(stream_of(bucket)), timeout)
-        except StreamNotFoundError:
-            raise BucketNotFoundError(bucket) from None
+        await delete_bucket(self._core, bucket, KEY_VALUE.stream_of(bucket), timeout)
 
     def key_value_names(self, *, timeout: float | None = None) -> ListPager[str]:
         """List the names of the buckets, in pages. `timeout` is for each page."""
-        return self.paginate(BucketNamesRequest(), timeout)
+        return self.paginate(BucketNamesRequest(KEY_VALUE), timeout)
 
     def key_values(self, *, timeout: float | None = None) -> ListPager[KeyValueStatus]:
         """List configuration and state of the buckets, in pages. `timeout` is for each page."""
-        return self.paginate(BucketListRequest(), timeout)
+        return self.paginate(BucketListRequest(key_value_status), timeout)
 
     def _open(self, info: StreamInfo) -> KeyValue:
         return KeyValue(KeyValueCore(self._core, info))
@@ -167,16 +153,3 @@ class KeyValueManager(JetStreamAPI):
             raise RequiredAPILevelError(
                 412, 10185, f"limit_marker_ttl needs API level {MARKER_API_LEVEL}, and the server has {level}"
             )
-
-    async def _adopt(self, bucket: str, made: StreamConfig, timeout: float | None) -> StreamInfo:  # noqa: ASYNC109
-        """Update a bucket that differs only in the fields that older clients set otherwise.
-
-        The server compares: it accepts the creation of a stream that exists with an equal configuration.
-        """
-        found = (await get_bucket_info(self._core, bucket, made.name, timeout)).config
-        alike = made.replace(discard=found.discard, allow_direct=found.allow_direct)
-        try:
-            await self.request(StreamCreateRequest(alike), timeout)
-        except StreamNameInUseError:
-            raise BucketExistsError(bucket) from None
-        return await self.request(StreamUpdateRequest(made), timeout)

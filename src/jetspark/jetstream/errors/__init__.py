@@ -3,6 +3,7 @@
 - `jetspark.wire.errors`: its root, the connection, timeouts and wrong arguments;
 - `api`: errors that the JetStream API answers, by their number;
 - `key_value`: errors of key-value buckets;
+- `object_store`: errors of object stores;
 - `status`: errors of a consumer that answers a pull, or a stream that answers a direct get, with a status;
 - `subscribe`: a subscription that cannot be bound, and missing deliveries.
 """
@@ -71,6 +72,17 @@ from jetspark.jetstream.errors.key_value import (
     RevisionError,
     ValueTooLargeError,
     WrongLastRevisionError,
+)
+from jetspark.jetstream.errors.object_store import (
+    BadObjectError,
+    DigestMismatchError,
+    InvalidObjectNameError,
+    LinkError,
+    ObjectChangedError,
+    ObjectExistsError,
+    ObjectIncompleteError,
+    ObjectNotFoundError,
+    WrongDomainError,
 )
 from jetspark.jetstream.errors.schedule import ScheduleNotFoundError
 from jetspark.jetstream.errors.status import (
@@ -156,6 +168,7 @@ __all__ = [
     "BadCounterError",
     "BadHeadersError",
     "BadNameError",
+    "BadObjectError",
     "BadPullRequestError",
     "BadRequestError",
     "BadSubjectError",
@@ -190,6 +203,7 @@ __all__ = [
     "DeliverGroupMismatchError",
     "DeliverGroupMissingError",
     "DeliverGroupRequiredError",
+    "DigestMismatchError",
     "DirectGetRequestError",
     "DisconnectedError",
     "DrainTimeoutError",
@@ -203,6 +217,7 @@ __all__ = [
     "InvalidAckError",
     "InvalidBucketNameError",
     "InvalidKeyError",
+    "InvalidObjectNameError",
     "InvalidPriorityGroupError",
     "InvalidReplyError",
     "JetStreamNotEnabledError",
@@ -212,6 +227,7 @@ __all__ = [
     "KeyExistsError",
     "KeyNotFoundError",
     "LeadershipChangeError",
+    "LinkError",
     "MaxControlLineError",
     "MaxPayloadError",
     "MaxSubscriptionsError",
@@ -233,6 +249,10 @@ __all__ = [
     "NotFoundError",
     "NotPullConsumerError",
     "NotPushConsumerError",
+    "ObjectChangedError",
+    "ObjectExistsError",
+    "ObjectIncompleteError",
+    "ObjectNotFoundError",
     "OutboundBufferLimitError",
     "PermissionsViolationError",
     "PinIdMismatchError",
@@ -268,6 +288,7 @@ __all__ = [
     "TooManyStalledError",
     "ValueTooLargeError",
     "WorkQueueConsumerError",
+    "WrongDomainError",
     "WrongEventLoopError",
     "WrongLastMsgIdError",
     "WrongLastRevisionError",

@@ -5,19 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+from jetspark.jetstream.buckets import KEY_VALUE, changed_fields, check_fields, new_stream
 from jetspark.jetstream.codec import KeywordStruct
-from jetspark.jetstream.config import (
-    DiscardPolicy,
-    Placement,
-    Republish,
-    StorageType,
-    StoreCompression,
-    StreamConfig,
-    StreamSource,
-    SubjectTransform,
-)
+from jetspark.jetstream.config import Placement, Republish, StorageType, StreamConfig, StreamSource
 from jetspark.jetstream.errors import BadBucketError, ConfigError, HistoryTooLargeError
-from jetspark.jetstream.key_value.names import STREAM_PREFIX, bucket_of, check_bucket, key_prefix, stream_of
 from jetspark.jetstream.times import DurationField
 
 __all__ = [
@@ -35,8 +26,6 @@ SMALL_VALUE: Final = 256
 
 _MAX_HISTORY: Final = 64
 _MIN_MARKER_TTL: Final = timedelta(seconds=1)
-_DUPLICATE_WINDOW: Final = timedelta(minutes=2)
-_NO_TIME: Final = timedelta(0)
 
 
 class KeyValueConfig(KeywordStruct):
@@ -85,23 +74,9 @@ def stream_config(config: KeyValueConfig) -> StreamConfig:
     InvalidBucketNameError, HistoryTooLargeError, ConfigError
         The configuration is not valid.
     """
-    made = StreamConfig(
-        name=stream_of(config.bucket),
-        max_msgs_per_subject=1,
-        max_msgs=-1,
-        max_bytes=-1,
-        max_msg_size=-1,
-        discard=DiscardPolicy.NEW,
-        storage=StorageType.FILE,
-        num_replicas=1,
-        duplicate_window=_DUPLICATE_WINDOW,
-        deny_delete=True,
-        allow_rollup_hdrs=True,
-        allow_direct=True,
-        compression=StoreCompression.NONE,
-    )
+    made = new_stream(KEY_VALUE, config.bucket).replace(max_msgs_per_subject=1, deny_delete=True)
     if config.mirror is None:
-        made = made.replace(subjects=[key_prefix(config.bucket) + ">"])
+        made = made.replace(subjects=[KEY_VALUE.subjects_of(config.bucket) + ">"])
     return changed_stream_config(made, config)
 
 
@@ -109,31 +84,16 @@ def changed_stream_config(stream: StreamConfig, config: KeyValueConfig) -> Strea
     """Return the configuration of a bucket's stream with the fields changed that `config` sets. Errors are as above."""
     _check(config, mirrors=stream.mirror is not None)
     changes: dict[str, object] = {
-        "description": config.description,
         "max_msgs_per_subject": config.history,
         "max_msg_size": config.max_value_size,
-        "max_bytes": config.max_bytes,
-        "storage": config.storage,
-        "num_replicas": config.replicas,
-        "placement": config.placement,
         "republish": config.republish,
-        "metadata": config.metadata,
         "allow_atomic": config.allow_atomic,
     }
-    if config.compression is not None:
-        changes["compression"] = StoreCompression.S2 if config.compression else StoreCompression.NONE
-    if config.ttl is not None:  # the server refuses a window above the age limit
-        changes["max_age"] = config.ttl
-        changes["duplicate_window"] = min(config.ttl, _DUPLICATE_WINDOW) if config.ttl else _DUPLICATE_WINDOW
     if config.limit_marker_ttl is not None:
         changes["subject_delete_marker_ttl"] = config.limit_marker_ttl
         changes["allow_msg_ttl"] = True
-    if config.mirror is not None:
-        changes["mirror"] = _with_prefix(config.mirror)
-        changes["mirror_direct"] = True
-    if config.sources is not None:
-        changes["sources"] = [_source(each, config.bucket) for each in config.sources]
-    return stream.replace(**{name: value for name, value in changes.items() if value is not None})
+    given = {name: value for name, value in changes.items() if value is not None}
+    return stream.replace(**changed_fields(KEY_VALUE, config), **given)
 
 
 def check_stream(stream: StreamConfig) -> str:
@@ -144,42 +104,25 @@ def check_stream(stream: StreamConfig) -> str:
     BadBucketError
         It is not the stream of a bucket.
     """
-    bucket = bucket_of(stream.name)
+    bucket = KEY_VALUE.bucket_of(stream.name)
     if bucket is None:
         raise BadBucketError(
-            f"stream {stream.name!r} is no bucket: its name is not {STREAM_PREFIX} and a bucket's name"
+            f"stream {stream.name!r} is no bucket: its name is not {KEY_VALUE.stream_prefix} and a bucket's name"
         )
     if (stream.max_msgs_per_subject or 0) < 1:
         raise BadBucketError(f"stream {stream.name!r} is no bucket: it does not limit the messages of a subject")
-    subject = key_prefix(bucket) + ">"
+    subject = KEY_VALUE.subjects_of(bucket) + ">"
     if stream.mirror is None and subject not in (stream.subjects or ()):
         raise BadBucketError(f"stream {stream.name!r} is no bucket: it does not store {subject!r}")
     return bucket
 
 
 def _check(config: KeyValueConfig, *, mirrors: bool) -> None:
-    check_bucket(config.bucket)
+    check_fields(KEY_VALUE, config)
     if config.history is not None and not 1 <= config.history <= _MAX_HISTORY:
         raise HistoryTooLargeError(f"history is 1 to {_MAX_HISTORY} revisions of a key, not {config.history}")
-    if config.ttl is not None and config.ttl < _NO_TIME:
-        raise ConfigError(f"ttl must not be negative: {config.ttl}")
-    if config.mirror is not None and config.sources:
-        raise ConfigError("a bucket has a mirror or sources, not both")
     if config.limit_marker_ttl is not None:
         if config.limit_marker_ttl < _MIN_MARKER_TTL:
             raise ConfigError(f"limit_marker_ttl is at least a second, not {config.limit_marker_ttl}")
         if mirrors or config.mirror is not None:
             raise ConfigError("a mirror has no limit_marker_ttl: it copies the markers of its origin")
-
-
-def _with_prefix(source: StreamSource) -> StreamSource:
-    return source if source.name.startswith(STREAM_PREFIX) else source.replace(name=STREAM_PREFIX + source.name)
-
-
-def _source(source: StreamSource, bucket: str) -> StreamSource:
-    """Return a source whose keys become keys of `bucket`; one with transforms of its own is not changed."""
-    if source.subject_transforms:
-        return source
-    named = _with_prefix(source)
-    origin = key_prefix(named.name.removeprefix(STREAM_PREFIX)) + ">"
-    return named.replace(subject_transforms=[SubjectTransform(src=origin, dest=key_prefix(bucket) + ">")])

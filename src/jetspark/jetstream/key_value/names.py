@@ -1,4 +1,4 @@
-"""Names of buckets and keys, and filters of keys (ADR-6, ADR-8).
+"""Keys, and filters of keys (ADR-6, ADR-8).
 
 A bucket is a stream whose name is `KV_` and the bucket's name. The entries of a key are its messages with the subject
 `$KV.<bucket>.<key>`. The server stores more names than these rules allow, so the checks are made here, before anything
@@ -11,71 +11,26 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from jetspark.jetstream.buckets import KEY_VALUE, MAX_SUBJECT
 from jetspark.jetstream.config import StreamSource
-from jetspark.jetstream.errors import ArgumentError, ConfigError, InvalidBucketNameError, InvalidKeyError
+from jetspark.jetstream.errors import ArgumentError, ConfigError, InvalidKeyError
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.jetstream.subject_filters import reduce_filters
 
 __all__ = [
     "MAX_FILTERS",
-    "MAX_SUBJECT",
-    "STREAM_PREFIX",
-    "bucket_of",
-    "check_bucket",
     "check_filters",
     "check_key",
     "is_filter",
-    "key_prefix",
     "key_subjects",
-    "stream_of",
 ]
 
-STREAM_PREFIX: Final = "KV_"
-"""Prefix of the streams of buckets."""
-MAX_SUBJECT: Final = 3800
-"""Maximum bytes of a subject: the server's line limit is 4,096 bytes for the subject, the reply and the sizes."""
 MAX_FILTERS: Final = 256
 """Maximum number of filters of one watch."""
-_MAX_BUCKET: Final = 252
-"""The server allows 255 characters for the name of the stream."""
 _RESERVED: Final = "_kv"
 
-_BUCKET: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _BAD_IN_KEY: Final = re.compile(r"[^-/_=.A-Za-z0-9]", re.ASCII)
 _WILDCARDS: Final = frozenset("*>")
-
-
-def check_bucket(bucket: str) -> str:
-    """Return the name of a bucket if it is valid.
-
-    Raises
-    ------
-    InvalidBucketNameError
-        It is not made of letters, digits, `_` and `-`, or is too long.
-    """
-    if not isinstance(bucket, str):
-        raise ArgumentError(f"the name of a bucket must be text, not {type(bucket).__name__}")
-    if len(bucket) > _MAX_BUCKET:
-        raise InvalidBucketNameError(f"bucket name has {len(bucket)} characters; at most {_MAX_BUCKET} are allowed")
-    if not _BUCKET.fullmatch(bucket):
-        raise InvalidBucketNameError(f"bucket name {bucket!r} must be made of letters, digits, _ and -")
-    return bucket
-
-
-def stream_of(bucket: str) -> str:
-    """Return the name of the stream of a bucket. Raises InvalidBucketNameError."""
-    return STREAM_PREFIX + check_bucket(bucket)
-
-
-def bucket_of(stream: str) -> str | None:
-    """Return the name of the bucket of a stream, None if the stream's name is not that of a bucket."""
-    name = stream.removeprefix(STREAM_PREFIX)
-    return name if name != stream and _BUCKET.fullmatch(name) else None
-
-
-def key_prefix(bucket: str) -> str:
-    """Return the subject of the bucket's keys, up to the key."""
-    return f"$KV.{bucket}."
 
 
 def key_subjects(bucket: str, mirror: StreamSource | None, api_prefix: str) -> tuple[str, str]:
@@ -91,7 +46,7 @@ def key_subjects(bucket: str, mirror: StreamSource | None, api_prefix: str) -> t
     api_prefix
         Prefix of the API's subjects, with its final dot.
     """
-    stored = key_prefix(bucket if mirror is None else mirror.name.removeprefix(STREAM_PREFIX))
+    stored = KEY_VALUE.subjects_of(KEY_VALUE.origin_of(bucket, mirror))
     if mirror is not None and mirror.external is not None and mirror.external.api:
         return stored, f"{mirror.external.api}.{stored}"
     return stored, stored if api_prefix == API_PREFIX else api_prefix + stored

@@ -18,6 +18,7 @@ from jetspark.sync.jetstream.consumer import Consumer
 from jetspark.sync.jetstream.context import JetStream
 from jetspark.sync.jetstream.counter import Counter
 from jetspark.sync.jetstream.key_value import KeyValue
+from jetspark.sync.jetstream.object_store import ObjectStore
 from jetspark.sync.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.sync.jetstream.pull_subscription import PullSubscription
 from jetspark.sync.jetstream.push_subscription import PushCallback, PushSubscription
@@ -36,6 +37,7 @@ __all__ = [
     "KeyWatch",
     "ListPager",
     "MessageBatch",
+    "ObjectStore",
     "OrderedConsumer",
     "OrderedFields",
     "Pager",

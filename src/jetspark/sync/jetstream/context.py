@@ -9,6 +9,7 @@ from jetspark.aio.jetstream import context as aio
 from jetspark.aio.jetstream.context import open_context
 from jetspark.jetstream.account import AccountInfo
 from jetspark.sync.jetstream.key_value_manager import KeyValueManager
+from jetspark.sync.jetstream.object_store_manager import ObjectStoreManager
 from jetspark.sync.jetstream.publishing import Publishing
 from jetspark.sync.jetstream.stream_manager import StreamManager
 from jetspark.sync.jetstream.subscribing import Subscribing
@@ -18,7 +19,7 @@ __all__ = ["JetStream", "open_context"]
 
 
 @checks_arguments()
-class JetStream(StreamManager, KeyValueManager, Publishing, Subscribing):
+class JetStream(StreamManager, KeyValueManager, ObjectStoreManager, Publishing, Subscribing):
     """JetStream over a connection. Created by `Connection.jetstream`; it needs no close.
 
     Its calls are in its base classes; each has a module of its own.

@@ -7,23 +7,19 @@ from collections.abc import Generator, Mapping
 from datetime import timedelta
 from typing import Any, Final, Literal
 
+from jetspark.aio.jetstream._drivers.buckets import BucketCore
 from jetspark.aio.jetstream._drivers.publish_request import publish
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.engine.key_value_write import ReadNewest, Step, Write
-from jetspark.jetstream.api import MessageGetRequest, StreamInfoRequest
-from jetspark.jetstream.direct_get import DirectGetRequest, DirectLastRequest
 from jetspark.jetstream.errors import (
-    BucketNotFoundError,
     ConfigError,
     Error,
     KeyDeletedError,
     KeyNotFoundError,
     MessageNotFoundError,
     MessageSizeExceedsMaximumError,
-    NoDirectGetError,
     NoStreamResponseError,
     RevisionError,
-    StreamNotFoundError,
     ValueTooLargeError,
     WrongLastRevisionError,
     WrongLastSequenceError,
@@ -33,11 +29,10 @@ from jetspark.jetstream.key_value.config import check_stream
 from jetspark.jetstream.key_value.entry import KV_OPERATION, KeyValueEntry, KeyValueOperation, stored_entry
 from jetspark.jetstream.key_value.names import check_key, key_subjects
 from jetspark.jetstream.publish import PublishFields, publish_headers
-from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.wire.headers import HeadersLike, encode_header_block
 from jetspark.wire.outbound import Payload
 
-__all__ = ["KeyValueCore", "KeyWrite", "as_bytes", "get_bucket_info", "ttl_field"]
+__all__ = ["KeyValueCore", "KeyWrite", "as_bytes", "ttl_field"]
 
 _MARKER_HEADERS: Final[dict[KeyValueOperation, HeadersLike]] = {
     KeyValueOperation.DELETE: [(KV_OPERATION, KeyValueOperation.DELETE.value)],
@@ -49,32 +44,18 @@ KeyWrite = tuple[str, Payload, HeadersLike | None]
 _MIN_TTL: Final = timedelta(seconds=1)
 
 
-class KeyValueCore:
+class KeyValueCore(BucketCore):
     """The core of a bucket's handle.
 
     Attributes
     ----------
-    js
-        The context.
-    bucket, stream
-        Name of the bucket, and of its stream.
     stored_prefix, write_prefix
         The subjects up to the key, of stored entries and of writes.
-    info
-        Configuration and state from the last answer.
     """
 
     def __init__(self, js: JetStreamCore, info: StreamInfo) -> None:
-        self.js = js
-        self.info = info
-        self.bucket = check_stream(info.config)
-        self.stream = info.config.name
+        BucketCore.__init__(self, js, check_stream(info.config), info)
         self.stored_prefix, self.write_prefix = key_subjects(self.bucket, info.config.mirror, js.prefix)
-
-    async def refresh(self, timeout: float | None) -> StreamInfo:  # noqa: ASYNC109
-        """Ask the server for configuration and state. Raises BucketNotFoundError."""
-        self.info = await get_bucket_info(self.js, self.bucket, self.stream, timeout)
-        return self.info
 
     # -- reads ---------------------------------------------------------------------------------------------------
 
@@ -91,7 +72,7 @@ class KeyValueCore:
         if revision is not None and revision < 1:
             raise ConfigError(f"revision must be positive, not {revision}")
         try:
-            message = await self._get_message(subject, revision, consistent=consistent, timeout=timeout)
+            message = await self.get_message(subject, revision, consistent=consistent, timeout=timeout)
         except MessageNotFoundError:
             message = None
         if message is None or message.subject != subject:
@@ -114,44 +95,10 @@ class KeyValueCore:
             text = f"{self.bucket}: revision {revision} lies in the future; the newest one is {last}"
             raise RevisionError(text, revision=revision, last=last)
 
-    async def _get_message(
-        self,
-        subject: str,
-        revision: int | None,
-        *,
-        consistent: bool,
-        timeout: float | None,  # noqa: ASYNC109
-    ) -> StoredMessage:
-        if self.info.config.allow_direct and not consistent:
-            request: DirectGetRequest | DirectLastRequest
-            if revision is None:
-                request = DirectLastRequest(self.stream, subject)
-            else:
-                request = DirectGetRequest(self.stream, revision)
-            try:
-                return await self.js.direct_get(request, timeout)
-            except NoDirectGetError:
-                pass  # it was switched off, or the bucket is gone
-        stream, prefix = self._origin if consistent else (self.stream, None)
-        try:
-            last = None if revision is not None else subject
-            return await self.js.request(MessageGetRequest(stream, revision, last), timeout, prefix)
-        except StreamNotFoundError:
-            raise BucketNotFoundError(self.bucket) from None
-
-    @property
-    def _origin(self) -> tuple[str, str | None]:
-        """The stream that takes the writes, and the prefix of its API."""
-        mirror = self.info.config.mirror
-        if mirror is None:
-            return self.stream, None
-        external = mirror.external
-        return mirror.name, f"{external.api}." if external is not None and external.api else None
-
     async def newest(self, subject: str, timeout: float) -> KeyValueEntry | None:  # noqa: ASYNC109
         """Return the newest entry from the leader, None if there is none."""
         try:
-            message = await self._get_message(subject, None, consistent=True, timeout=timeout)
+            message = await self.get_message(subject, None, consistent=True, timeout=timeout)
         except MessageNotFoundError:
             return None
         return stored_entry(self.bucket, self.stored_prefix, message)
@@ -250,14 +197,6 @@ class KeyValueCore:
             size = len(value) + (len(encode_header_block(headers)) if headers else 0)
             raise ValueTooLargeError(f"{self.bucket}: key {key!r}", size=size, limit=limit) from None
         return ack.sequence
-
-
-async def get_bucket_info(js: JetStreamCore, bucket: str, stream: str, timeout: float | None) -> StreamInfo:  # noqa: ASYNC109
-    """Return configuration and state of a bucket's stream. Raises BucketNotFoundError."""
-    try:
-        return await js.request(StreamInfoRequest(stream), timeout)
-    except StreamNotFoundError:
-        raise BucketNotFoundError(bucket) from None
 
 
 def as_bytes(value: Payload | str) -> Payload:

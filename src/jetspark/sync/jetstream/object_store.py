@@ -1,0 +1,24 @@
+"""The handle of an object store (ADR-20).
+
+Made by `tools/make_sync.py` from `jetspark.aio.jetstream.object_store`: change that, then `make sync`.
+"""
+
+from __future__ import annotations
+
+from jetspark.aio.jetstream import object_store as aio
+from jetspark.sync.jetstream.object_store_reads import ObjectStoreReads
+from jetspark.wire.argument_types import checks_arguments
+
+__all__ = ["ObjectStore"]
+
+
+@checks_arguments()
+class ObjectStore(ObjectStoreReads):
+    """A bucket of objects of any size. Created by `create_object_store`, `object_store` and similar calls of a context.
+
+    The content of an object is stored in chunks. A description has its name, size and digest.
+
+    In all calls, `timeout` is in seconds, and None takes `timeout` of the context.
+    """
+
+    _inner: aio.ObjectStore
