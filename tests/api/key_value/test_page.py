@@ -1,4 +1,4 @@
-"""The examples of docs/key-value.md run unchanged."""
+"""The examples of docs/key-value-and-objects.md run unchanged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.pages import examples, run, run_at
 
 from jetspark.server import NatsServer
 
-COMPLETE, *FUNCTIONS = examples("key-value.md")
+COMPLETE, *FUNCTIONS = examples("key-value-and-objects.md")
 
 
 def test_the_examples_run() -> None:
@@ -25,5 +25,5 @@ async def main(url):
 asyncio.run(main({server.url!r}))
 """).splitlines()
     assert lines[0].startswith("{'ada': b'1815', 'grace': b'1906'} 10")
-    assert lines[1] == "ada"
+    assert lines[1] == "2"
     assert lines[-2:] == ["ada b'1815'", "grace b'1906'"]
