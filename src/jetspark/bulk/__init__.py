@@ -12,6 +12,7 @@ try:
     from jetspark.bulk.atomic import publish_atomic
     from jetspark.bulk.connection import Connection, connect
     from jetspark.bulk.fetch import ConsumerFetch, fetch
+    from jetspark.bulk.key_value_reads import EntryTable
     from jetspark.bulk.last_per_subject import Snapshot, last_per_subject
     from jetspark.bulk.publish import publish
     from jetspark.bulk.publish_acks import StreamAcks
@@ -29,6 +30,7 @@ except ModuleNotFoundError as error:
 __all__ = [
     "Connection",
     "ConsumerFetch",
+    "EntryTable",
     "FetchReader",
     "PublishRefusedError",
     "PublishReport",

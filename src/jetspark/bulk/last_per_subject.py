@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["Snapshot", "last_per_subject"]
+__all__ = ["ArrowTable", "Snapshot", "last_of_each", "last_per_subject"]
 
 _EVERYTHING: Final = ">"
 _NO_END: Final = 1 << 62
@@ -54,8 +54,43 @@ _MAX_SUBJECTS: Final = 1024
 """Most subjects of a `multi_last`; the server refuses more (413)."""
 
 
+class ArrowTable:
+    """A table that pandas, polars and DuckDB accept."""
+
+    __slots__ = ()
+
+    table: pa.Table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a DataFrame of pandas, which must be installed.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is not installed.
+        """
+        _check_installed("pandas", f"{type(self).__name__}.to_pandas")
+        return self.table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the table as a DataFrame of polars, which must be installed.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            polars is not installed.
+        """
+        _check_installed("polars", f"{type(self).__name__}.to_polars")
+        import polars as pl
+
+        return pl.DataFrame(self.table)
+
+
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(ArrowTable):
     """A stream at one moment. It is an Arrow stream, which pandas, polars and DuckDB accept.
 
     Attributes
@@ -72,33 +107,6 @@ class Snapshot:
     sequence: int
     created: datetime
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.table.__arrow_c_stream__(requested_schema)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the table as a DataFrame of pandas, which must be installed.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            pandas is not installed.
-        """
-        _check_installed("pandas", "to_pandas")
-        return self.table.to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return the table as a DataFrame of polars, which must be installed.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            polars is not installed.
-        """
-        _check_installed("polars", "to_polars")
-        import polars as pl
-
-        return pl.DataFrame(self.table)
-
 
 def _check_installed(package: str, method: str) -> None:
     try:
@@ -106,7 +114,7 @@ def _check_installed(package: str, method: str) -> None:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        problem = f"Snapshot.{method} needs {package}: pip install {package}"
+        problem = f"{method} needs {package}: pip install {package}"
         raise ModuleNotFoundError(problem, name=package) from None
 
 
@@ -181,7 +189,7 @@ def last_per_subject(
             if connection.interrupted or not (can_resume(error) and retry.wait(connection.note_error(error))):
                 raise
         else:
-            return Snapshot(_last_of_each(table).select(schema.names), sequence, info.created)
+            return Snapshot(last_of_each(table).select(schema.names), sequence, info.created)
 
 
 def _stream_info(target: ReadTarget) -> StreamInfo:
@@ -206,7 +214,7 @@ def _keeps_all(info: StreamInfo) -> bool:
     return (info.config.max_msgs_per_subject or 0) <= 0 and not info.config.allow_rollup_hdrs
 
 
-def _last_of_each(table: pa.Table) -> pa.Table:
+def last_of_each(table: pa.Table) -> pa.Table:
     """Return the last row of each subject."""
     subjects = table.column("subject").combine_chunks().dictionary_encode()
     if len(subjects.dictionary) == len(table):

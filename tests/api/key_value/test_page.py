@@ -20,7 +20,7 @@ import asyncio, jetspark
 async def main(url):
     async with await jetspark.connect(url) as connection:
         users = await connection.jetstream().key_value("users")
-        for function in (keys, many, follow):
+        for function in (keys, many, columns, follow):
             await function(users)
 asyncio.run(main({server.url!r}))
 """).splitlines()

@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     from jetspark.aio.jetstream.core import JetStreamCore
     from jetspark.jetstream.info import ConsumerInfo
 
-__all__ = ["FetchReader", "ScanReader", "fetch_consumer", "read_last_per_subject", "scan_stream"]
+__all__ = [
+    "FetchReader",
+    "ScanReader",
+    "fetch_consumer",
+    "read_last_per_subject",
+    "run_over_connection",
+    "scan_by",
+    "scan_stream",
+]
 
 T = TypeVar("T")
 B = TypeVar("B", bound="bulk.ScanReader | bulk.FetchReader")
@@ -284,7 +292,13 @@ def scan_stream(js: JetStreamCore, stream: str, **options: Any) -> ScanReader:
     """Begin a `jetspark.bulk.scan` with these options, over a new connection with the context's settings."""
     from jetspark import bulk
 
-    begin = partial(bulk.scan, stream=stream, prefix=js.prefix, timeout=js.timeout, **options)
+    return scan_by(js, partial(bulk.scan, stream=stream, prefix=js.prefix, timeout=js.timeout, **options))
+
+
+def scan_by(js: JetStreamCore, begin: Callable[[bulk.Connection], bulk.Scan]) -> ScanReader:
+    """Begin a scan over a new connection with the context's settings."""
+    from jetspark import bulk
+
     return ScanReader(bulk.ScanReader(js.connection.options, begin), js.connection.reader_threads)
 
 
@@ -320,17 +334,27 @@ async def read_last_per_subject(js: JetStreamCore, stream: str, **options: Any) 
     """Run `jetspark.bulk.last_per_subject` in a thread, over a new connection with the context's settings."""
     from jetspark import bulk
 
+    return await run_over_connection(js, partial(bulk.last_per_subject, stream=stream, prefix=js.prefix, **options))
+
+
+async def run_over_connection(js: JetStreamCore, work: Callable[[bulk.Connection], T]) -> T:
+    """Run blocking work in a thread, over a new connection with the context's settings; return its result.
+
+    A cancelled call ends the connection, so the work fails.
+    """
+    from jetspark import bulk
+
     opened: list[bulk.Connection] = []
     cancelled = False
 
-    def read() -> bulk.Snapshot:
+    def run() -> T:
         with bulk.connect(js.connection.options) as connection:
             opened.append(connection)
             if cancelled:
-                raise ConnectionClosedError("the read was cancelled")
-            return bulk.last_per_subject(connection, stream, prefix=js.prefix, **options)
+                raise ConnectionClosedError("the call was cancelled")
+            return work(connection)
 
-    thread_call = js.connection.reader_threads.submit(read)
+    thread_call = js.connection.reader_threads.submit(run)
     call = asyncio.wrap_future(thread_call)
     call.add_done_callback(retrieve_error)
     try:

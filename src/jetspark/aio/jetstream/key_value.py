@@ -13,7 +13,7 @@ from jetspark.aio.jetstream._drivers.key_value_many import (
     write_many,
 )
 from jetspark.aio.jetstream.batch_publisher import BatchPublisher
-from jetspark.aio.jetstream.key_value_reads import KeyValueReads
+from jetspark.aio.jetstream.key_value_columns import KeyValueColumns
 from jetspark.engine.key_value_write import create_key, update_key, write_marker
 from jetspark.engine.watch import MARKERS_KEPT, READ_TIMEOUT
 from jetspark.jetstream.errors import ConfigError, WrongLastSequenceError
@@ -26,7 +26,7 @@ __all__ = ["KeyValue"]
 
 
 @checks_arguments()
-class KeyValue(KeyValueReads):
+class KeyValue(KeyValueColumns):
     """A bucket of keys and values. Created by `create_key_value`, `key_value` and similar calls of a context.
 
         bucket = await js.create_key_value(bucket="users")

@@ -11,7 +11,7 @@ from typing import Literal
 
 from jetspark.aio.jetstream import key_value as aio
 from jetspark.engine.watch import MARKERS_KEPT, READ_TIMEOUT
-from jetspark.sync.jetstream.key_value_reads import KeyValueReads
+from jetspark.sync.jetstream.key_value_columns import KeyValueColumns
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.outbound import Payload
 
@@ -19,7 +19,7 @@ __all__ = ["KeyValue"]
 
 
 @checks_arguments()
-class KeyValue(KeyValueReads):
+class KeyValue(KeyValueColumns):
     """A bucket of keys and values. Created by `create_key_value`, `key_value` and similar calls of a context.
 
         bucket = js.create_key_value(bucket="users")
