@@ -6,8 +6,9 @@ import json
 from msgspec import inspect
 
 from jetspark import jetstream
-from jetspark.jetstream import account, config, info
+from jetspark.jetstream import account, config, header_names, info
 from jetspark.jetstream.codec import decode, to_builtins
+from jetspark.jetstream.key_value import KeyValueConfig as BucketConfig
 from jetspark.jetstream.times import Duration, Timestamp
 
 AckPolicy = config.AckPolicy
@@ -20,7 +21,7 @@ StorageType = config.StorageType
 StoreCompression = config.StoreCompression
 
 _RECORDS = {}
-_FALSE_BY_DEFAULT = {"discard_new_per_subject"}
+_FALSE_BY_DEFAULT = {"deny_purge", "discard_new_per_subject", "no_ack", "sealed"}
 _NOT_COMPARED = {"extra", "ts"}
 
 
@@ -105,8 +106,10 @@ def shown(value):
     """Convert a value of jetspark to nats-py."""
     if type(value) in _RECORDS:
         record = _RECORDS[type(value)]()
-        for name in value.__struct_fields__:
+        for name, word in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
             record.__dict__[name] = shown(getattr(value, name))
+            if word.isidentifier():
+                record.__dict__[word] = record.__dict__[name]
         record.__dict__.update(value.extra)
         for name in _FALSE_BY_DEFAULT & record.__dict__.keys():
             record.__dict__[name] = bool(record.__dict__[name])
@@ -141,6 +144,7 @@ ClusterInfo.traffic_acc = None
 RePublish = _record(config.Republish, "RePublish")
 SequenceInfo = _record(info.SequenceInfo)
 StreamConfig = _record(config.StreamConfig)
+StreamConfig.template_owner = None
 StreamConsumerLimits = _record(config.StreamConsumerLimits)
 StreamInfo = _record(info.StreamInfo)
 StreamSource = _record(config.StreamSource)
@@ -148,3 +152,10 @@ StreamSourceInfo = _record(info.StreamSourceInfo)
 StreamState = _record(info.StreamState)
 SubjectTransform = _record(config.SubjectTransform)
 ConsumerPause = _record(jetstream.ConsumerPause)
+KeyValueConfig = _record(BucketConfig, "KeyValueConfig")
+
+
+class Header:
+    """Names of headers."""
+
+    EXPECTED_LAST_SUBJECT_SEQUENCE = header_names.EXPECTED_LAST_SUBJECT_SEQUENCE

@@ -13,6 +13,7 @@ from nats.aio.msg import wrapped
 from nats.aio.subscription import Subscription
 from nats.js.api import ConsumerConfig, StreamConfig, shown
 from nats.js.errors import renamed
+from nats.js.kv import KeyValue, bucket_fields, stream_fields
 
 __all__ = ["JetStreamContext"]
 
@@ -44,12 +45,13 @@ class JetStreamContext:
     async def publish(self, subject, payload=b"", timeout=None, stream=None, headers=None, msg_ttl=None):
         """Publish."""
         fields = _publish_fields(stream, msg_ttl)
-        return await self._inner.publish(subject, payload, headers=headers, timeout=timeout, **fields)
+        return _acked(await self._inner.publish(subject, payload, headers=headers, timeout=timeout, **fields))
 
     async def publish_async(self, subject, payload=b"", wait_stall=None, stream=None, headers=None, msg_ttl=None):
         """Publish without waiting."""
         context = self._publishing(wait_stall)  # jetspark has it on the context
-        return await context.publish_async(subject, payload, headers=headers, **_publish_fields(stream, msg_ttl))
+        sent = await context.publish_async(subject, payload, headers=headers, **_publish_fields(stream, msg_ttl))
+        return _Acked(sent)
 
     def publish_async_pending(self):
         """Return how many publishes are in flight."""
@@ -94,9 +96,9 @@ class JetStreamContext:
         """A page of streams."""
         return [shown(each) for each in (await self._ask(lambda: api.StreamListRequest(offset=offset))).items]
 
-    async def purge_stream(self, name):
+    async def purge_stream(self, name, seq=None, subject=None, keep=None):
         """Purge a stream."""
-        await self._ask(lambda: api.StreamPurgeRequest(name))
+        await self._ask(lambda: api.StreamPurgeRequest(name, subject, seq, keep))
         return True
 
     async def delete_stream(self, name):
@@ -108,9 +110,7 @@ class JetStreamContext:
         """A message."""
         if direct:
             by = {"next_by_subject" if next else "last_by_subject": subject, "sequence": seq}
-            request = DirectGetRequest(stream_name, **by)
-            reply = await self._connection.request(request.subject(self._inner.prefix), request.payload())
-            return _stored(request.read(reply.status, reply.headers, reply.payload))
+            return _stored(await self._inner.direct_get(DirectGetRequest(stream_name, **by)))
         return _stored(
             await self._ask(lambda: api.MessageGetRequest(stream_name, sequence=seq, last_by_subject=subject))
         )
@@ -153,6 +153,25 @@ class JetStreamContext:
         """Resume a consumer."""
         return shown(await self._ask(lambda: api.ConsumerPauseRequest(stream, consumer)))
 
+    # -- buckets --
+
+    async def create_key_value(self, config=None, **fields):
+        """Create a bucket."""
+        given = bucket_fields(config, fields)
+        await self._inner.create_key_value(**given)
+        stream = await self._inner.stream(f"KV_{given['bucket']}")
+        await stream.update(**stream_fields(config, fields))
+        return await self.key_value(given["bucket"])
+
+    async def key_value(self, bucket):
+        """Open a bucket."""
+        return KeyValue(await self._inner.key_value(bucket), self)
+
+    async def delete_key_value(self, bucket):
+        """Delete a bucket."""
+        await self._inner.delete_key_value(bucket)
+        return True
+
     # -- subscriptions --
 
     async def subscribe(self, subject, queue=None, cb=None, config=None, flow_control=None, **options):
@@ -190,6 +209,22 @@ class JetStreamContext:
 def _publish_fields(stream, msg_ttl):
     fields = {} if stream is None else {"expected_stream": stream}
     return fields if msg_ttl is None else {**fields, "ttl": datetime.timedelta(seconds=msg_ttl)}
+
+
+def _acked(ack):
+    return SimpleNamespace(
+        stream=ack.stream, seq=ack.sequence, duplicate=ack.duplicate or None, domain=ack.domain or None
+    )
+
+
+class _Acked:
+    """A publish in flight, whose acknowledgement has the names of nats-py."""
+
+    def __init__(self, future):
+        self._future = future
+
+    def __await__(self):
+        return _acked((yield from self._future.__await__()))
 
 
 def _stored(message):

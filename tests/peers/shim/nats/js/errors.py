@@ -6,9 +6,17 @@ from jetspark import errors as js
 
 __all__ = [
     "APIError",
+    "BadBucketError",
     "BadRequestError",
+    "BucketNotFoundError",
     "Error",
     "FetchTimeoutError",
+    "InvalidBucketNameError",
+    "InvalidKeyError",
+    "KeyHistoryTooLargeError",
+    "KeyNotFoundError",
+    "KeyWrongLastSequenceError",
+    "NoKeysError",
     "NoStreamResponseError",
     "NotFoundError",
     "TooManyStalledMsgsError",
@@ -17,12 +25,41 @@ __all__ = [
 
 Error = js.Error
 APIError = (js.APIError, js.StatusError)
-NotFoundError = (js.NotFoundError, js.NoMatchingStreamError)
+NotFoundError = (js.NotFoundError, js.NoMatchingStreamError, js.KeyNotFoundError)
 # nats-py uses the class of the HTTP code, 400, and jetspark the class of the number: these are its classes for them.
 BadRequestError = (js.BadRequestError, js.ConsumerConfigError, js.PublishExpectationError, js.StreamConfigError)
 NoStreamResponseError = js.NoStreamResponseError
 TooManyStalledMsgsError = js.TooManyStalledError
 FetchTimeoutError = js.NoMessageError
+BadBucketError = js.BadBucketError
+BucketNotFoundError = js.BucketNotFoundError
+InvalidBucketNameError = js.InvalidBucketNameError
+InvalidKeyError = js.InvalidKeyError
+KeyHistoryTooLargeError = js.HistoryTooLargeError
+
+
+class KeyNotFoundError(js.KeyNotFoundError):
+    """A key that has no value; also for a deleted one, with its marker."""
+
+    def __init__(self, text, entry=None, op=None):
+        super().__init__(text)
+        self.entry = entry
+        self.op = op
+
+
+class KeyWrongLastSequenceError(js.WrongLastRevisionError):
+    """A key whose newest revision is another one."""
+
+    def __init__(self, error, text):
+        super().__init__(error.bucket, error.key, error.expected, error.actual)
+        self._text = text
+
+    def __str__(self):
+        return self._text
+
+
+class NoKeysError(js.Error):
+    """There are no keys."""
 
 
 @contextmanager
@@ -47,6 +84,6 @@ def _worded(error):
     text = str(error)
     if "needs the name of its stream" in text:
         return ValueError("nats: stream name is required")
-    if ".metadata" in text:
+    if "metadata takes" in text:
         return ValueError("nats: invalid metadata format")
     return error
