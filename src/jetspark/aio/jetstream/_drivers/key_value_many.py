@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Final
 
 from jetspark.aio.jetstream._drivers.direct_get import direct_get_batches
 from jetspark.aio.jetstream._drivers.key_value import KeyValueCore, KeyWrite
@@ -21,6 +23,9 @@ from jetspark.jetstream.key_value.snapshot import KeyValueSnapshot
 from jetspark.jetstream.times import duration_ns
 
 __all__ = ["as_mapping", "purge_markers", "read_at_revision", "read_newest", "write_many"]
+
+_PURGES_IN_FLIGHT: Final = 32
+"""Most purges at a time; each one waits for the disk, and in a cluster for the replicas."""
 
 
 async def read_at_revision(
@@ -88,17 +93,27 @@ async def purge_markers(bucket: KeyValueCore, older_than: timedelta, timeout: fl
 
     Each purge ends at the marker, so a value that is put meanwhile stays.
     """
-    options = WatchOptions((bucket.stored_prefix + ">",), meta_only=True)
-    pages = entry_pages(bucket, options, timeout)
-    markers = [entry async for page in pages for entry in page if entry.is_marker]
     limit = time.time_ns() - duration_ns(older_than)
-    for marker in markers:
-        old = older_than < timedelta(0) or marker.created_ns <= limit
-        request = StreamPurgeRequest(
-            bucket.stream, bucket.stored_prefix + marker.key, marker.revision + 1 if old else marker.revision
-        )
-        await bucket.js.request(request)
-    return len(markers)
+    options = WatchOptions((bucket.stored_prefix + ">",), meta_only=True)
+    purges: list[tuple[str, int]] = []
+    async for page in entry_pages(bucket, options, timeout):
+        for entry in page:
+            if entry.is_marker:
+                old = older_than < timedelta(0) or entry.created_ns <= limit
+                purges.append((entry.key, entry.revision + 1 if old else entry.revision))
+    waiting = iter(purges)
+
+    async def purge_next() -> None:
+        for key, sequence in waiting:
+            await bucket.js.request(StreamPurgeRequest(bucket.stream, bucket.stored_prefix + key, sequence))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(_PURGES_IN_FLIGHT, len(purges))):
+                group.create_task(purge_next(), name="jetspark purge")
+    except* Error as failures:
+        raise failures.exceptions[0] from None
+    return len(purges)
 
 
 def as_mapping(outcomes: Mapping[str, int | Error], expected: Mapping[str, int], bucket: str) -> dict[str, int]:
