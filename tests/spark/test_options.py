@@ -9,7 +9,8 @@ import pytest
 
 from jetspark.errors import ConfigError
 from jetspark.spark.options.batch import ReadOptions, read_options, write_options
-from jetspark.spark.options.table import OPTIONS, Use
+from jetspark.spark.options.option import Use
+from jetspark.spark.options.table import OPTIONS
 from jetspark.spark.options.values import Position, PositionKind
 
 SEQUENCE, TIME = PositionKind.SEQUENCE, PositionKind.TIME

@@ -7,6 +7,7 @@ does not name are not decoded.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -30,16 +31,26 @@ from jetspark.jetstream.message_columns import READABLE, find_column, find_write
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HEADERS", "Projection", "WriteColumns", "plan_projection", "read_schema", "write_columns"]
+__all__ = [
+    "HEADERS",
+    "HEADERS_TYPE",
+    "Projection",
+    "WriteColumns",
+    "check_columns",
+    "conform",
+    "plan_projection",
+    "read_schema",
+    "write_columns",
+]
 
 HEADERS: Final = "headers"
 _TEXT: Final = StringType()
-_HEADERS_TYPE: Final = MapType(_TEXT, ArrayType(_TEXT))
+HEADERS_TYPE: Final = MapType(_TEXT, ArrayType(_TEXT))
 
 _READABLE: Final[dict[str, tuple[DataType, ...]]] = {
     "subject": (_TEXT,),
     "data": (BinaryType(), _TEXT),
-    HEADERS: (_HEADERS_TYPE,),
+    HEADERS: (HEADERS_TYPE,),
     "stream": (_TEXT,),
     "sequence": (LongType(), IntegerType()),
     "timestamp": (TimestampType(), TimestampNTZType()),
@@ -48,7 +59,7 @@ _READABLE: Final[dict[str, tuple[DataType, ...]]] = {
 _WRITABLE: Final[dict[str, tuple[DataType, ...]]] = {
     "subject": (_TEXT,),
     "data": (BinaryType(), _TEXT),
-    HEADERS: (_HEADERS_TYPE, MapType(_TEXT, _TEXT)),
+    HEADERS: (HEADERS_TYPE, MapType(_TEXT, _TEXT)),
     "msg_id": (_TEXT,),
 }
 
@@ -85,12 +96,7 @@ class Projection:
         ConfigError
             A sequence does not fit into the schema's int.
         """
-        import pyarrow as pa
-
-        if batch.schema.equals(self.schema):
-            return batch
-        arrays = [_cast(batch.column(at), field) for at, field in enumerate(self.schema)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return conform(batch, self.schema)
 
 
 def plan_projection(schema: StructType) -> Projection:
@@ -101,22 +107,65 @@ def plan_projection(schema: StructType) -> Projection:
     ConfigError
         A column does not exist or is there twice, or cannot be read as the given type.
     """
+    columns, native, arrow = check_columns(
+        schema, _READABLE, lambda name: find_column(name, READABLE, "read", any_case=True), "messages"
+    )
+    return Projection(columns, arrow, native)
+
+
+def check_columns(
+    schema: StructType, types: Mapping[str, tuple[DataType, ...]], find: Callable[[str], str], noun: str
+) -> tuple[tuple[str, ...], frozenset[str], pa.Schema]:
+    """Check the columns of a read; return their names, those with their native type, and the exact Arrow schema.
+
+    Parameters
+    ----------
+    schema
+        Schema of the read.
+    types
+        Allowed types of each column, the native one first.
+    find
+        Returns the column that a name means, or raises ConfigError.
+    noun
+        What has these columns, for the error.
+
+    Raises
+    ------
+    ConfigError
+        A column does not exist or is there twice, or cannot be read as the given type.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
     columns: list[str] = []
-    natural = []
+    native = []
     for field in schema:
-        name = find_column(field.name, READABLE, "read", any_case=True)
+        name = find(field.name)
         if name in columns:
             raise ConfigError(f"the schema has the column {name} twice")
-        if not _is_one_of(field.dataType, _READABLE[name]):
-            raise _wrong_type(field, _READABLE[name], "be read as")
+        if not _is_one_of(field.dataType, types[name]):
+            raise _wrong_type(field, types[name], "be read as")
         columns.append(name)
-        if _same_type(field.dataType, _READABLE[name][0]):
-            natural.append(name)
+        if _same_type(field.dataType, types[name][0]):
+            native.append(name)
     if not columns:
-        raise ConfigError(f"the schema has no column; messages have {', '.join(_READABLE)}")
-    return Projection(tuple(columns), to_arrow_schema(schema, timezone="UTC"), frozenset(natural))
+        raise ConfigError(f"the schema has no column; {noun} have {', '.join(types)}")
+    return tuple(columns), frozenset(native), to_arrow_schema(schema, timezone="UTC")
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a record batch with the names, types and nullability of a schema.
+
+    Raises
+    ------
+    ConfigError
+        A sequence does not fit into the schema's int.
+    """
+    import pyarrow as pa
+
+    if batch.schema.equals(schema):
+        return batch
+    arrays = [_cast(batch.column(at), field) for at, field in enumerate(schema)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @dataclass(frozen=True, slots=True)

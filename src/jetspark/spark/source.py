@@ -10,6 +10,7 @@ from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.stream_read import stream_read_options
 from jetspark.spark.options.stream_write import stream_write_options
 from jetspark.spark.read.batch_reader import FilteringReader, JetStreamReader
+from jetspark.spark.read.entries import entry_schema
 from jetspark.spark.read.snapshot_reader import FilteringSnapshotReader, SnapshotReader
 from jetspark.spark.read.stream_reader import JetStreamStreamReader
 from jetspark.spark.schema import read_schema
@@ -21,7 +22,7 @@ __all__ = ["JetStreamDataSource"]
 
 
 class JetStreamDataSource(DataSource):
-    """Streams of NATS JetStream as tables, batch and streaming. Options: `jetspark.spark.options.table`."""
+    """Streams and buckets of NATS JetStream as tables, batch and streaming. Options: `jetspark.spark.options.table`."""
 
     @classmethod
     def name(cls) -> str:
@@ -31,7 +32,8 @@ class JetStreamDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of a read; checks the options as well. Raises ConfigError."""
         # Spark asks for the schema before it says whether the read is a batch or a stream.
-        return read_schema(common_read_options(RedactedOptions(self.options)).include_headers)
+        options = common_read_options(RedactedOptions(self.options))
+        return (read_schema if options.bucket is None else entry_schema)(options.include_headers)
 
     def reader(self, schema: StructType) -> JetStreamReader | SnapshotReader:
         """Return the reader of a batch. Raises ConfigError for options or a schema that cannot be served."""

@@ -15,9 +15,10 @@ from jetspark.jetstream.names import check_publish_subject
 from jetspark.jetstream.subject_filters import EVERYTHING, reduce_filters
 from jetspark.jetstream.times import format_rfc3339
 from jetspark.spark.options import table
+from jetspark.spark.options.bucket import BucketOptions, make_bucket_options
+from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
 from jetspark.spark.options.server import ServerOptions, make_server_options
-from jetspark.spark.options.table import Option, Use
 from jetspark.spark.options.values import Position, PositionKind
 
 __all__ = [
@@ -77,6 +78,8 @@ class ReadOptions:
         Seconds for which a task keeps trying while the server cannot be reached.
     last_per_subject
         Whether to read only the last message of every subject.
+    bucket
+        The bucket whose entries are read; None if messages are read.
     """
 
     server: ServerOptions
@@ -94,6 +97,7 @@ class ReadOptions:
     bytes_in_flight: int
     retry_timeout: float
     last_per_subject: bool
+    bucket: BucketOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,9 @@ class WriteOptions:
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Check the options of a batch read. Raises ConfigError."""
-    return make_read_options(ParsedOptions(options, Use.READ), EARLIEST)
+    parsed = ParsedOptions(options, Use.READ)
+    _check_has_range(parsed)
+    return make_read_options(parsed, EARLIEST)
 
 
 def common_read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -145,25 +151,28 @@ def common_read_options(options: Mapping[str, str]) -> ReadOptions:
 
 def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
     """Check the options of a read. It begins at `start`, unless an option gives another start. Raises ConfigError."""
-    streams = parsed[table.STREAM]
-    if not streams:
+    bucket = make_bucket_options(parsed)
+    names = parsed[table.STREAM] if bucket is None else (bucket.name,)  # as the options of positions name them
+    if not names:
         raise ConfigError(
-            "option stream must be given: the name of a stream, or several names with commas between them"
+            "option stream must be given: the name of a stream, or several names with commas between them; or option "
+            "bucket: the name of a key-value bucket"
         )
     subjects = reduce_filters(parsed[table.SUBJECT])
     starts = _positions(
-        parsed, streams, start, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS
+        parsed, names, start, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS
     )
-    ends = _positions(parsed, streams, LATEST, table.ENDING_TIMESTAMP, table.ENDING_BY_TIMESTAMP, table.ENDING_OFFSETS)
+    ends = _positions(parsed, names, LATEST, table.ENDING_TIMESTAMP, table.ENDING_BY_TIMESTAMP, table.ENDING_OFFSETS)
     if parsed.use is Use.READ:
-        for stream in streams:
-            _check_order(stream, *starts[stream], *ends[stream])
+        for name in names:
+            _check_order(name, *starts[name], *ends[name])
+    streams = dict(zip(names if bucket is None else (bucket.stream,), names, strict=True))
     return ReadOptions(
         server=make_server_options(parsed),
-        streams=streams,
+        streams=tuple(streams),
         subjects=() if subjects == (EVERYTHING,) else subjects,
-        starts={stream: starts[stream][1] for stream in streams},
-        ends={stream: ends[stream][1] for stream in streams},
+        starts={stream: starts[name][1] for stream, name in streams.items()},
+        ends={stream: ends[name][1] for stream, name in streams.items()},
         min_partitions=parsed[table.MIN_PARTITIONS],
         max_records_per_partition=parsed[table.MAX_RECORDS_PER_PARTITION],
         push_down_predicate=parsed[table.PUSH_DOWN_PREDICATE],
@@ -173,12 +182,27 @@ def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
         batch_bytes=parsed[table.ARROW_BATCH_BYTES],
         bytes_in_flight=parsed[table.MAX_BYTES_IN_FLIGHT],
         retry_timeout=parsed[table.RETRY_TIMEOUT],
-        last_per_subject=_is_last_per_subject(parsed),
+        last_per_subject=_is_last_per_subject(parsed, bucket),
+        bucket=bucket,
     )
 
 
-def _is_last_per_subject(parsed: ParsedOptions) -> bool:
+def _check_has_range(parsed: ParsedOptions) -> None:
+    """Check that a batch read of a bucket gives no range, unless it reads the history."""
+    if table.BUCKET not in parsed or parsed[table.HISTORY]:
+        return
+    for option in _RANGE_OPTIONS:
+        if option in parsed:
+            raise ConfigError(
+                f"option {option.name} needs option history = true: without it, a batch read of a bucket returns the "
+                "newest entry of each key"
+            )
+
+
+def _is_last_per_subject(parsed: ParsedOptions, bucket: BucketOptions | None) -> bool:
     """Whether a read is a snapshot, which has no range and cannot be split."""
+    if bucket is not None:
+        return parsed.use is Use.READ and not bucket.history
     if parsed[table.READ_MODE] == "all":
         return False
     for option in _RANGE_OPTIONS:
@@ -214,40 +238,43 @@ def make_write_options(parsed: ParsedOptions) -> WriteOptions:
 
 def _positions(
     parsed: ParsedOptions,
-    streams: tuple[str, ...],
+    names: tuple[str, ...],
     default: Position,
     timestamp: Option[int | None],
     by_timestamp: Option[dict[str, int] | None],
     offsets: Option[Position | dict[str, Position]],
 ) -> dict[str, tuple[Option[object], Position]]:
-    """Return for each stream the option that applies, and its position. Times come before offsets, as in Kafka."""
+    """Return for each name the option that applies, and its position. Times come before offsets, as in Kafka."""
     time, times, position = parsed[timestamp], parsed[by_timestamp], parsed[offsets]
     if offsets not in parsed:
         position = default
     if time is not None:
-        return {stream: (timestamp, Position(PositionKind.TIME, time)) for stream in streams}
+        return {name: (timestamp, Position(PositionKind.TIME, time)) for name in names}
     if times is not None:
-        _check_streams(by_timestamp, times, streams)
-        return {stream: (by_timestamp, Position(PositionKind.TIME, times[stream])) for stream in streams}
+        _check_names(parsed, by_timestamp, times, names)
+        return {name: (by_timestamp, Position(PositionKind.TIME, times[name])) for name in names}
     if isinstance(position, Position):
-        return dict.fromkeys(streams, (offsets, position))
-    _check_streams(offsets, position, streams)
-    return {stream: (offsets, position[stream]) for stream in streams}
+        return dict.fromkeys(names, (offsets, position))
+    _check_names(parsed, offsets, position, names)
+    return {name: (offsets, position[name]) for name in names}
 
 
-def _check_streams(option: Option[object], named: Mapping[str, object], streams: tuple[str, ...]) -> None:
+def _check_names(
+    parsed: ParsedOptions, option: Option[object], named: Mapping[str, object], names: tuple[str, ...]
+) -> None:
+    noun = table.STREAM.name if table.BUCKET not in parsed else table.BUCKET.name
     for name in named:
-        if name not in streams:
+        if name not in names:
             raise ConfigError(
-                f"option {option.name} names stream {name}, which is not in option stream: {', '.join(streams)}"
+                f"option {option.name} names {noun} {name}, which is not in option {noun}: {', '.join(names)}"
             )
-    for name in streams:
+    for name in names:
         if name not in named:
-            raise ConfigError(f"option {option.name} has no position for stream {name}; give one for every stream")
+            raise ConfigError(f"option {option.name} has no position for {noun} {name}; give one for every {noun}")
 
 
 def _check_order(
-    stream: str, start_option: Option[object], start: Position, end_option: Option[object], end: Position
+    name: str, start_option: Option[object], start: Position, end_option: Option[object], end: Position
 ) -> None:
     if start.kind is PositionKind.LATEST:
         raise ConfigError(f"option {start_option.name}: a batch read that starts at the latest message reads nothing")
@@ -256,6 +283,5 @@ def _check_order(
     if start.kind is end.kind and start.value > end.value:
         values = [format_rfc3339(p.value) if p.kind is PositionKind.TIME else str(p.value) for p in (start, end)]
         raise ConfigError(
-            f"option {start_option.name} ({values[0]}) is after option {end_option.name} ({values[1]}) "
-            f"for stream {stream}"
+            f"option {start_option.name} ({values[0]}) is after option {end_option.name} ({values[1]}) for {name}"
         )

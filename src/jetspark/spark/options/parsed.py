@@ -12,7 +12,8 @@ from typing import Final, TypeVar, cast
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options import table
-from jetspark.spark.options.table import OPTIONS, Option, Use
+from jetspark.spark.options.option import Option, Use
+from jetspark.spark.options.table import OPTIONS
 from jetspark.wire.arguments import nearest_name
 
 __all__ = ["ParsedOptions", "RedactedOptions", "conflicting_options", "option_errors"]

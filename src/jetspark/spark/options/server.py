@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import api_prefix
 from jetspark.spark.options import table
+from jetspark.spark.options.option import Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
-from jetspark.spark.options.table import Use
 from jetspark.wire.addresses import parse_addresses, servers_from_environment
 from jetspark.wire.options import ConnectOptions, TLSOptions
 

@@ -12,8 +12,8 @@ from enum import Enum
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options import table
 from jetspark.spark.options.batch import EARLIEST, END_OPTIONS, LATEST, START_OPTIONS, ReadOptions, make_read_options
-from jetspark.spark.options.parsed import ParsedOptions
-from jetspark.spark.options.table import Option, Use
+from jetspark.spark.options.option import Option, Use
+from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
 
 __all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "TriggerLimits", "stream_read_options"]
 
@@ -106,6 +106,7 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
             f"option {table.READ_MODE.name} = {parsed[table.READ_MODE]} is for batch reads; to join a stream with a "
             "snapshot, read the snapshot in foreachBatch, or once before the query starts"
         )
+    _check_bucket(parsed)
     release = _release_options(parsed)
     purging = release.mode is CommitMode.PURGE
     return StreamReadOptions(
@@ -114,6 +115,23 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
         poll_interval=parsed[table.POLL_INTERVAL],
         release=release,
     )
+
+
+def _check_bucket(parsed: ParsedOptions) -> None:
+    if parsed[table.HISTORY]:
+        raise ConfigError(
+            f"option {table.HISTORY.name} = true is for batch reads: a streaming query returns every revision that is "
+            "stored while it reads; leave it out"
+        )
+    if parsed[table.INITIAL_SNAPSHOT]:
+        for option in START_OPTIONS:
+            if option in parsed:
+                raise conflicting_options(option, table.INITIAL_SNAPSHOT, " = true")
+    if table.BUCKET in parsed and parsed[table.COMMIT_MODE] != CommitMode.NONE.value:
+        raise ConfigError(
+            f"options {table.BUCKET.name} and {table.COMMIT_MODE.name} = {parsed[table.COMMIT_MODE]} contradict each "
+            "other: a bucket keeps its entries after they were read"
+        )
 
 
 def _limits(parsed: ParsedOptions) -> TriggerLimits:

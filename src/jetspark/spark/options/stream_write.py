@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options import table
 from jetspark.spark.options.batch import WriteOptions, make_write_options
+from jetspark.spark.options.option import Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
-from jetspark.spark.options.table import Use
 
 __all__ = ["StreamWriteOptions", "stream_write_options"]
 

@@ -6,12 +6,11 @@ case of option names. Rules for several options together are in the modules of e
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
-from typing import Final, Generic, TypeVar
+from typing import Final
 
+from jetspark.jetstream.key_value.names import check_bucket, check_filters
 from jetspark.jetstream.names import check_consumer_name, check_publish_subject, check_stream_name
+from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.values import (
     Position,
     PositionKind,
@@ -26,68 +25,13 @@ from jetspark.spark.options.values import (
     parse_streams,
     parse_subjects,
     parse_text,
+    parse_text_list,
     parse_time,
     parse_times,
     with_minimum,
 )
 
-__all__ = ["OPTIONS", "Option", "Use", "markdown_table"]
-
-T_co = TypeVar("T_co", covariant=True)
-
-
-class Use(Enum):
-    """The kinds of reads and writes that an option is for."""
-
-    BOTH = "read, write"
-    READ = "read"
-    READ_STREAM = "streaming read"
-    WRITE = "write"
-    WRITE_STREAM = "streaming write"
-
-    @property
-    def accepted_uses(self) -> frozenset[Use]:
-        """Uses of the options that have an effect here."""
-        wider = {Use.READ_STREAM: Use.READ, Use.WRITE_STREAM: Use.WRITE}
-        return frozenset({Use.BOTH, self, wider.get(self, self)})
-
-
-@dataclass(frozen=True)
-class Option(Generic[T_co]):
-    """One option of the table.
-
-    Attributes
-    ----------
-    name
-        Name in camel case.
-    kind
-        Kind of its text, for the documentation.
-    parse
-        Parser of the text: returns the value, or raises ValueError.
-    default
-        Value if the option is not given.
-    default_text
-        The default, for the documentation.
-    meaning
-        Description, for the documentation.
-    use
-        Kinds of reads and writes that it is for.
-    kafka_option
-        The similar option of Spark's Kafka source or sink; empty if there is none.
-    secret
-        Whether its value is secret. A secret value never appears in an error.
-    """
-
-    name: str
-    kind: str
-    parse: Callable[[str], T_co]
-    default: T_co
-    default_text: str
-    meaning: str
-    use: Use = Use.BOTH
-    kafka_option: str = ""
-    secret: bool = False
-
+__all__ = ["OPTIONS", "markdown_table"]
 
 NONE: Final = "none"
 
@@ -170,13 +114,30 @@ REQUEST_TIMEOUT: Final = Option[float](
 )
 
 STREAM: Final = Option[tuple[str, ...]](
-    "stream", "list of names", parse_streams, (), "must be given",
+    "stream", "list of names", parse_streams, (), "it or `bucket` must be given",
     "Name of the stream to read, or several names.", Use.READ, "subscribe"
 )
 SUBJECT: Final = Option[tuple[str, ...]](
     "subject", "list of subjects", parse_subjects, (), "everything",
     "Read: only messages whose subject matches one of these filters (`*` one token, `>` the rest). The server filters. "
     "Write: the subject of all rows, instead of the column `subject`.", kafka_option="topic",
+)
+BUCKET: Final = Option[str | None](
+    "bucket", "name", lambda text: check_bucket(parse_text(text)), None, NONE,
+    "Key-value bucket to read or to write, instead of the options `stream` and `subject`.",
+)
+KEYS: Final = Option[tuple[str, ...]](
+    "keys", "list of keys", lambda text: check_filters(parse_text_list(text), ""), (), "all keys",
+    "Only keys of the bucket that match one of these filters (`*` one token, `>` the rest). The server filters.",
+    Use.READ,
+)
+HISTORY: Final = Option[bool](
+    "history", "true or false", parse_boolean, False, "false",
+    "A batch read returns every stored revision of the bucket, not only the newest one of each key.", Use.READ,
+)
+INCLUDE_DELETES: Final = Option[bool | None](
+    "includeDeletes", "true or false", parse_boolean, None, "`false`; with `history` and streaming: `true`",
+    "Return rows for deleted, purged and expired keys, too; their `value` is null.", Use.READ,
 )
 READ_MODE: Final = Option[str](
     "readMode", "`all` or `lastPerSubject`", one_of("all", "lastPerSubject"), "all", "`all`",
@@ -280,6 +241,11 @@ POLL_INTERVAL: Final = Option[float](
     "time since the last message, up to this limit.", Use.READ_STREAM,
     "fetchOffset.retryIntervalMs",
 )
+INITIAL_SNAPSHOT: Final = Option[bool](
+    "initialSnapshot", "true or false", parse_boolean, False, "false",
+    "A new query begins with the newest entry of each key of the bucket, and continues with the changes.",
+    Use.READ_STREAM,
+)
 COMMIT_MODE: Final = Option[str](
     "commitMode", "`none`, `consumer` or `purge`", one_of("none", "consumer", "purge"), "none", "`none`",
     "Release of messages after Spark has committed a micro-batch. `none`: nothing is released. `consumer`: the ack "
@@ -344,12 +310,13 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     SERVERS, USER, PASSWORD, TOKEN, CREDENTIALS, CREDENTIALS_TEXT, NKEY_SEED,
     TLS_CA, TLS_CERT, TLS_KEY, TLS_KEY_PASSWORD, TLS_HOSTNAME, TLS_VERIFY, TLS_FIRST,
     DOMAIN, API_PREFIX, INBOX_PREFIX, CONNECTION_NAME, CONNECT_TIMEOUT, MAX_CONTROL_LINE, REQUEST_TIMEOUT,
-    STREAM, SUBJECT, READ_MODE, STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
+    STREAM, SUBJECT, BUCKET, KEYS, HISTORY, INCLUDE_DELETES, READ_MODE,
+    STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
     ENDING_OFFSETS, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, MIN_PARTITIONS, MAX_RECORDS_PER_PARTITION,
     PUSH_DOWN_PREDICATE, INCLUDE_HEADERS, FAIL_ON_DATA_LOSS,
     ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
     MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,
-    COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
+    INITIAL_SNAPSHOT, COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
     DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, CONTROL_HEADERS, ATOMIC,
     LEDGER_STREAM, LEDGER_RETENTION, MAX_REPLAY_DELAY,
 )

@@ -7,19 +7,20 @@ missing. A repeated task reads the same messages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from jetspark.jetstream import StreamInfo
-from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
 from jetspark.spark.parallelism import cores_to_read_with
-from jetspark.spark.read.filter_pushdown import PushedFilters, push_filters
+from jetspark.spark.read.filter_pushdown import PushedFilters, column_names, push_filters, selected_subjects
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions
 from jetspark.spark.read.range_reader import RangeReader, report_loss
+from jetspark.spark.streams.buckets import EntrySelection, request_info, select_entries
 from jetspark.spark.streams.offsets import StreamExtent
 from jetspark.spark.streams.ranges import Bounds, StreamRange, resolve_range
 
@@ -37,7 +38,7 @@ class JetStreamReader(DataSourceReader):
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self._options = options
         self._ranges = RangeReader(schema, options)
-        self._push = PushedFilters(options.subjects)
+        self._push = PushedFilters(selected_subjects(options))
 
     def partitions(self) -> list[InputPartition]:
         """Request the state of the streams, and split the range to read.
@@ -46,20 +47,24 @@ class JetStreamReader(DataSourceReader):
         ------
         DataLossError
             Sequences that the options request are lost, and `failOnDataLoss` is true.
-        StreamNotFoundError, JetStreamNotEnabledError, ConnectError, ...
-            The server cannot be reached, or refuses a request.
+        StreamNotFoundError, BucketNotFoundError, BadBucketError, ConnectError, ...
+            The server cannot be reached, or refuses a request, or there is no such bucket.
         """
         if self._push.empty:
             return []
         ranges: list[StreamRange] = []
         extents: dict[str, StreamExtent] = {}
+        entries: EntrySelection | None = None
         options = self._options
         with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True) as connection:
             for stream in self._options.streams:
                 if self._push.streams is None or stream in self._push.streams:
-                    each, extents[stream] = self._plan_stream(connection, stream)
-                    ranges.append(each)
-        return list(plan_partitions(ranges, extents, self._options, cores_to_read_with()))
+                    info = self._request_info(connection, stream)
+                    ranges.append(self._plan_range(connection, stream, info))
+                    extents[stream] = StreamExtent.of(info, self._push.subjects)
+                    entries = select_entries(info, options, self._push.subjects)
+        parts = plan_partitions(ranges, extents, self._options, cores_to_read_with())
+        return [replace(part, entries=entries) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of a partition.
@@ -72,7 +77,13 @@ class JetStreamReader(DataSourceReader):
         if isinstance(partition, StreamPartition):  # without partitions, Spark creates an empty one of its own class
             yield from self._ranges.read(partition)
 
-    def _plan_stream(self, connection: Connection, stream: str) -> tuple[StreamRange, StreamExtent]:
+    def _request_info(self, connection: Connection, stream: str) -> StreamInfo:
+        from jetspark.bulk.retry import request_with_retry
+
+        options = self._options
+        return request_with_retry(connection, lambda: request_info(connection, options, stream), options.retry_timeout)
+
+    def _plan_range(self, connection: Connection, stream: str, info: StreamInfo) -> StreamRange:
         from jetspark.bulk.retry import request_with_retry
 
         server, options = self._options.server, self._options
@@ -82,10 +93,6 @@ class JetStreamReader(DataSourceReader):
                 connection, lambda: server.first_sequence_at(connection, stream, ns), options.retry_timeout
             )
 
-        def ask_info() -> StreamInfo:
-            return server.request(connection, StreamInfoRequest(stream))
-
-        info = request_with_retry(connection, ask_info, options.retry_timeout)
         bounds = Bounds(self._push.sequence.low, self._push.sequence.high)
         time = self._push.time_ns
         bounds.narrow(
@@ -96,7 +103,7 @@ class JetStreamReader(DataSourceReader):
         )
         for loss in losses:
             report_loss(loss, options)
-        return each, StreamExtent.of(info, self._push.subjects)
+        return each
 
 
 class FilteringReader(JetStreamReader):
@@ -104,6 +111,8 @@ class FilteringReader(JetStreamReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Keep the filters that the server can apply; return those that Spark must evaluate."""
-        self._push, rest = push_filters(filters, self._options.subjects, self._ranges.projection.native_columns)
+        self._push, rest = push_filters(
+            filters, selected_subjects(self._options), self._ranges.rows.native_columns, column_names(self._options)
+        )
         self._ranges.subjects = self._push.subjects
         return rest

@@ -6,11 +6,13 @@ does not evaluate a filter again if the server applies it exactly. A filter is r
 it only in part. The same is true for times: they become sequences, and that is wrong if a clock was set back.
 
 A literal is never used as a pattern: `subject = 'a.*'` stays with Spark, because it would be a filter for the server.
+
+In a read of a bucket, `key`, `revision` and `created` are the subject (without its prefix), sequence and timestamp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -32,9 +34,11 @@ from pyspark.sql.datasource import (
 from jetspark.jetstream.errors import BadSubjectError
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.jetstream.subject_filters import EVERYTHING, common_filters
+from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.read.entries import MESSAGE_COLUMNS
 from jetspark.spark.streams.ranges import Bounds
 
-__all__ = ["PushedFilters", "push_filters"]
+__all__ = ["PushedFilters", "column_names", "push_filters", "selected_subjects"]
 
 MAX_SUBJECTS: Final = 256
 """Maximum number of subject filters that are sent. The server compares each of them with each other."""
@@ -67,8 +71,21 @@ class PushedFilters:
     empty: bool = False
 
 
+def selected_subjects(options: ReadOptions) -> tuple[str, ...]:
+    """Return the subject filters of the options; for a bucket, its filters of keys."""
+    return options.subjects if options.bucket is None else options.bucket.keys
+
+
+def column_names(options: ReadOptions) -> Mapping[str, str]:
+    """Return the columns of a read whose names differ from those of messages, and their names there."""
+    return {} if options.bucket is None else MESSAGE_COLUMNS
+
+
 def push_filters(
-    filters: Iterable[Filter], subjects: Sequence[str], native_columns: frozenset[str]
+    filters: Iterable[Filter],
+    subjects: Sequence[str],
+    native_columns: frozenset[str],
+    names: Mapping[str, str] | None = None,
 ) -> tuple[PushedFilters, list[Filter]]:
     """Divide a condition between the server and Spark.
 
@@ -80,6 +97,8 @@ def push_filters(
         Subject filters of the options; empty for all subjects.
     native_columns
         Columns of the schema with their native type, in lower case. Filters on other columns stay with Spark.
+    names
+        Columns of the schema that have another name in messages, and that name.
 
     Returns
     -------
@@ -87,15 +106,16 @@ def push_filters(
         The part for the server, and the filters (the same objects) that Spark must evaluate.
     """
     push = PushedFilters(tuple(subjects))
-    rest = [each for each in filters if not _push(each, push, native_columns)]
+    columns = {column: (names or {}).get(column, column) for column in native_columns}
+    rest = [each for each in filters if not _push(each, push, columns)]
     push.empty = push.empty or push.sequence.empty or push.time_ns.empty or push.streams == frozenset()
     return push, rest
 
 
-def _push(part: Filter, push: PushedFilters, native_columns: frozenset[str]) -> bool:
+def _push(part: Filter, push: PushedFilters, columns: Mapping[str, str]) -> bool:
     """Push one filter down as far as possible. Return whether the server applies it completely."""
-    column = _column(part)
-    if column is None or column not in native_columns:
+    column = columns.get(_column(part) or "")
+    if column is None:
         return False
     if isinstance(part, IsNotNull | IsNull):
         if column not in _NEVER_NULL:

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import InputPartition
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.streams.buckets import EntrySelection
 from jetspark.spark.streams.offsets import StreamExtent
 from jetspark.spark.streams.ranges import StreamRange
 
@@ -44,6 +45,8 @@ class StreamPartition(InputPartition):
         Whether the stream has replicas. Then a leader that was just elected may not know all messages yet.
     commit_consumer
         Consumer that makes the stream retain the range while it is read; None if none is needed.
+    entries
+        The entries to read, if the stream is read as a bucket.
     """
 
     stream: str
@@ -53,6 +56,7 @@ class StreamPartition(InputPartition):
     drops_single_messages: bool = False
     replicated: bool = False
     commit_consumer: str | None = None
+    entries: EntrySelection | None = None
 
     def clip(self, first: int, end: int) -> StreamPartition:
         """Return the part between two sequences, the second one excluded. It may be empty."""

@@ -19,8 +19,8 @@ from jetspark.jetstream.times import time_ns
 from jetspark.spark.commit.commit_consumer import losses_if_deleted
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.read.entries import conversion_of, plan_rows
 from jetspark.spark.read.partitions import StreamPartition
-from jetspark.spark.schema import plan_projection
 from jetspark.spark.streams.offsets import StreamOffset
 from jetspark.spark.streams.ranges import Loss
 from jetspark.spark.task_log import log_counts
@@ -55,15 +55,15 @@ class RangeReader:
     ----------
     options
         Options of the read.
-    projection
-        Conversion to the schema of the read.
+    rows
+        Columns of the read.
     subjects
-        Subject filters that the server applies; empty for all subjects.
+        Subject filters that the server applies; empty for all subjects. A partition of a bucket has its own.
     """
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self.options = options
-        self.projection = plan_projection(schema)
+        self.rows = plan_rows(schema, options)
         self.subjects = options.subjects
 
     def read(self, part: StreamPartition) -> Iterator[pa.RecordBatch]:
@@ -127,10 +127,10 @@ class RangeReader:
         return scan(
             connection,
             part.stream,
-            subjects=self.subjects,
+            subjects=self.subjects if part.entries is None else part.entries.subjects,
             start_sequence=part.start,
             end_sequence=part.end,
-            columns=self.projection.columns,
+            columns=conversion_of(self.rows, part.entries).columns,
             max_batch_rows=options.batch_rows,
             max_batch_bytes=options.batch_bytes,
             max_bytes_in_flight=options.bytes_in_flight,
@@ -145,8 +145,9 @@ class RangeReader:
         """Yield the batches of a scan. Checks the stream before the first one, and the count after the last one."""
         if not self._check_planned_stream(part, batches.report):
             return
+        conversion = conversion_of(self.rows, part.entries)
         while batch is not None:
-            yield self.projection.apply(batch)
+            yield conversion.apply(batch)
             batch = _next_batch(batches)
         if batches.report.missing and not part.drops_single_messages:
             reason = (

@@ -1,4 +1,5 @@
-"""Batch reads with `readMode` = `lastPerSubject`: the newest message of every subject, at one moment of each stream.
+"""Batch reads of the newest message of every subject, at one moment of each stream: `readMode` = `lastPerSubject`, and
+buckets without `history`.
 
 One task reads a whole stream, because several tasks could not read at the same moment. It keeps one row for each
 subject in memory.
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from jetspark.spark.connections import borrow_connection
+from jetspark.spark.connections import borrow_connection, call_with_connection
 from jetspark.spark.options.batch import ReadOptions
-from jetspark.spark.read.filter_pushdown import PushedFilters, push_filters
-from jetspark.spark.schema import plan_projection
+from jetspark.spark.read.entries import conversion_of, plan_rows
+from jetspark.spark.read.filter_pushdown import PushedFilters, column_names, push_filters, selected_subjects
+from jetspark.spark.streams.buckets import EntrySelection, request_info, select_entries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,14 +28,23 @@ __all__ = ["FilteringSnapshotReader", "SnapshotReader"]
 
 _log: Final = logging.getLogger(__name__)
 
-_PUSHED: Final = frozenset({"subject", "stream"})
+_PUSHED: Final = frozenset({"subject", "stream", "key"})
 
 
 @dataclass(frozen=True)
 class SnapshotPartition(InputPartition):
-    """The part of a read for one task: a whole stream."""
+    """The part of a read for one task: a whole stream.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    entries
+        The entries to read, if the stream is read as a bucket.
+    """
 
     stream: str
+    entries: EntrySelection | None = None
 
 
 class SnapshotReader(DataSourceReader):
@@ -41,13 +52,17 @@ class SnapshotReader(DataSourceReader):
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         self._options = options
-        self._projection = plan_projection(schema)
-        self._push = PushedFilters(options.subjects)
+        self._rows = plan_rows(schema, options)
+        self._push = PushedFilters(selected_subjects(options))
 
     def partitions(self) -> list[InputPartition]:
-        """Return one partition for each stream."""
+        """Return one partition for each stream. Raises BucketNotFoundError or BadBucketError for a bucket."""
         streams = [] if self._push.empty else self._options.streams
-        return [SnapshotPartition(each) for each in streams if self._push.streams is None or each in self._push.streams]
+        return [
+            SnapshotPartition(each, self._select_entries(each))
+            for each in streams
+            if self._push.streams is None or each in self._push.streams
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a stream."""
@@ -55,13 +70,14 @@ class SnapshotReader(DataSourceReader):
 
         if not isinstance(partition, SnapshotPartition):  # Spark's own empty partition, if there is none
             return
-        options, server = self._options, self._options.server
+        options, server, entries = self._options, self._options.server, partition.entries
+        conversion = conversion_of(self._rows, entries)
         with borrow_connection(server.connect, options.retry_timeout) as connection:
             snapshot = last_per_subject(
                 connection,
                 partition.stream,
-                subjects=self._push.subjects,
-                columns=self._projection.columns,
+                subjects=self._push.subjects if entries is None else entries.subjects,
+                columns=conversion.columns,
                 max_bytes_in_flight=options.bytes_in_flight,
                 timeout=server.request_timeout,
                 retry_timeout=options.retry_timeout,
@@ -69,13 +85,26 @@ class SnapshotReader(DataSourceReader):
             )
         _log.info("stream %s at sequence %d: %d rows", partition.stream, snapshot.sequence, len(snapshot.table))
         for batch in snapshot.table.to_batches(max_chunksize=options.batch_rows):
-            yield self._projection.apply(batch)
+            yield conversion.apply(batch)
+
+    def _select_entries(self, stream: str) -> EntrySelection | None:
+        options = self._options
+        if options.bucket is None:
+            return None  # the task will notice if there is no such stream
+        info = call_with_connection(
+            options.server.connect,
+            lambda connection: request_info(connection, options, stream),
+            options.retry_timeout,
+            first_contact=True,
+        )
+        return select_entries(info, options, self._push.subjects)
 
 
 class FilteringSnapshotReader(SnapshotReader):
     """A snapshot reader that accepts filters; see `jetspark.spark.read.batch_reader.FilteringReader`."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Keep the filters on subject and stream. Spark applies the others to the newest messages."""
-        self._push, rest = push_filters(filters, self._options.subjects, self._projection.native_columns & _PUSHED)
+        """Keep the filters on subject (key) and stream. Spark applies the others to the newest messages."""
+        options, native = self._options, self._rows.native_columns
+        self._push, rest = push_filters(filters, selected_subjects(options), native & _PUSHED, column_names(options))
         return rest

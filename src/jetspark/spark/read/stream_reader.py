@@ -34,6 +34,7 @@ from jetspark.spark.read.admission import (
 )
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions
 from jetspark.spark.read.range_reader import RangeReader, report_loss
+from jetspark.spark.streams.buckets import select_entries
 from jetspark.spark.streams.offsets import (
     StreamExtent,
     StreamOffset,
@@ -148,8 +149,14 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             ranges.append(StreamRange(stream, batch.next, ends[stream].next))
         cores = planned_cores(end) or cores_to_read_with()
         parts = [part.clip(*there[part.stream]) for part in plan_partitions(ranges, extents, self._options.read, cores)]
+        infos, read, retaining = self._states.infos, self._options.read, self._releaser.retaining_consumer
         return [
-            replace(part, commit_consumer=self._releaser.retaining_consumer(part.stream, part.start)) for part in parts
+            replace(
+                part,
+                commit_consumer=retaining(part.stream, part.start),
+                entries=select_entries(infos[part.stream], read),
+            )
+            for part in parts
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

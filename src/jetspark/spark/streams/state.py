@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from jetspark.jetstream import StreamInfo
-from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import call_with_connection
 from jetspark.spark.options.stream_read import StreamReadOptions
+from jetspark.spark.streams.buckets import request_info
 from jetspark.spark.streams.message_times import MessageTimes
 from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, Truncation, has_replicas
 
@@ -98,7 +98,7 @@ class StreamStates:
 
     def _request_infos(self, connection: Connection) -> dict[str, StreamInfo]:
         read = self._options.read
-        return {stream: read.server.request(connection, StreamInfoRequest(stream)) for stream in read.streams}
+        return {stream: request_info(connection, read, stream) for stream in read.streams}
 
     def _call_with_connection(self, ask: Callable[[Connection], T]) -> T:
         read = self._options.read

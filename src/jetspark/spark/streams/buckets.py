@@ -1,0 +1,94 @@
+"""Buckets as the source reads them: the stream of a bucket, and the subjects of its keys.
+
+A mirror stores the subjects of its origin, so the subjects are known only when the server has described the bucket.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jetspark.jetstream import StreamConfig, StreamInfo
+from jetspark.jetstream.api import StreamInfoRequest
+from jetspark.jetstream.errors import BucketNotFoundError, StreamNotFoundError
+from jetspark.jetstream.key_value.config import check_stream
+from jetspark.jetstream.key_value.names import key_subjects
+from jetspark.spark.options.batch import ReadOptions
+
+if TYPE_CHECKING:
+    from jetspark.bulk import Connection
+
+__all__ = ["EntrySelection", "expires_silently", "request_info", "select_entries"]
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySelection:
+    """The entries of a bucket that a task reads.
+
+    Attributes
+    ----------
+    prefix
+        The subject of an entry, up to its key.
+    subjects
+        Subject filters that the server applies; empty for all messages of the stream.
+    include_deletes
+        Whether markers of deleted, purged and expired keys are rows.
+    """
+
+    prefix: str
+    subjects: tuple[str, ...]
+    include_deletes: bool
+
+
+def request_info(connection: Connection, options: ReadOptions, stream: str) -> StreamInfo:
+    """Request the state of a stream.
+
+    Raises
+    ------
+    BucketNotFoundError, BadBucketError
+        The options name a bucket, and there is none, or the stream is no bucket.
+    StreamNotFoundError, APIError, ...
+        The server refuses the request.
+    """
+    bucket = options.bucket
+    if bucket is None:
+        return options.server.request(connection, StreamInfoRequest(stream))
+    try:
+        info = options.server.request(connection, StreamInfoRequest(stream))
+    except StreamNotFoundError:
+        raise BucketNotFoundError(bucket.name) from None
+    check_stream(info.config)
+    return info
+
+
+def select_entries(
+    info: StreamInfo, options: ReadOptions, keys: tuple[str, ...] | None = None
+) -> EntrySelection | None:
+    """Return the entries to read of a stream; None if the options do not name a bucket.
+
+    Parameters
+    ----------
+    info
+        Result of `request_info`.
+    options
+        Options of the read.
+    keys
+        Filters of keys; None takes those of the options.
+    """
+    bucket, config = options.bucket, info.config
+    if bucket is None:
+        return None
+    prefix, _ = key_subjects(bucket.name, config.mirror, options.server.api_prefix)
+    everything = prefix + ">"
+    filters = tuple(prefix + key for key in (bucket.keys if keys is None else keys)) or (everything,)
+    if filters == (everything,) and config.subjects == [everything] and not config.sources:
+        filters = ()  # every message is an entry; the server is faster without a filter
+    return EntrySelection(prefix, filters, bucket.include_deletes)
+
+
+def expires_silently(config: StreamConfig) -> bool:
+    """Whether values of a bucket expire without a marker, so that no row says so."""
+    if config.subject_delete_marker_ttl:
+        return False
+    # A mirror copies the markers of its origin, but makes none for the messages that its own limit removes.
+    return bool(config.max_age) or (bool(config.allow_msg_ttl) and config.mirror is None)
