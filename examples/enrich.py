@@ -1,9 +1,9 @@
-"""Add customer names to the orders of a stream: join the stream with a snapshot of a key-value bucket, and publish.
+"""Add customer names to the orders of a stream: join the stream with a key-value bucket, and publish.
 
-The stream ORDERS has orders as JSON, `{"order": 17, "customer": "c4"}`, on `orders.>`. The bucket CUSTOMERS (its stream
-is KV_CUSTOMERS) has the name of each customer under the customer's key. The query publishes each order with its name to
-`named.<customer>`, which the stream NAMED stores. It publishes each order once, whatever is restarted in between. Spark
-reads the bucket again for every micro-batch.
+The stream ORDERS has orders as JSON, `{"order": 17, "customer": "c4"}`, on `orders.>`. The bucket CUSTOMERS has the
+name of each customer under the customer's key. The query publishes each order with its name to `named.<customer>`,
+which the stream NAMED stores. It publishes each order once, whatever is restarted in between. Spark reads the bucket
+again for every micro-batch, at one moment.
 
     NATS_URL=nats://localhost:4222 python examples/enrich.py /tmp/enrich-checkpoint
 """
@@ -19,12 +19,9 @@ from jetspark.spark import configure
 
 
 def read_customers(spark: SparkSession, **options: str) -> DataFrame:
-    """Return the present content of the bucket: customer and name, without deleted keys."""
-    reader = spark.read.format("jetstream").options(
-        stream="KV_CUSTOMERS", readMode="lastPerSubject", includeHeaders="true", **options
-    )
-    present = reader.load().where("headers['KV-Operation'] IS NULL")
-    return present.selectExpr("split(subject, '[.]')[2] AS customer", "CAST(data AS STRING) AS name")
+    """Return the present content of the bucket: customer and name, without deleted and expired keys."""
+    reader = spark.read.format("jetstream").options(bucket="CUSTOMERS", **options)
+    return reader.schema("key STRING, value STRING").load().selectExpr("key AS customer", "value AS name")
 
 
 def name_orders(spark: SparkSession, **options: str) -> DataFrame:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.pages import DOCS, examples
+from tests.spark.buckets import Bucket
 from tests.spark.support import running
 
 from jetspark.jetstream import RetentionPolicy
@@ -18,7 +19,7 @@ from jetspark.spark.options.table import OPTIONS, markdown_table
 from jetspark.spark.streams.offsets import decode_offsets, encode_offsets, planned_cores
 
 PAGE = DOCS / "spark.md"
-PAGES = (PAGE, DOCS / "reading.md", DOCS / "writing.md")
+PAGES = (PAGE, DOCS / "reading.md", DOCS / "buckets.md", DOCS / "writing.md")
 SPARKS_OWN = {"path", "checkpointLocation"}
 UPDATE = "JETSPARK_UPDATE_DOCS"
 MARKS = re.compile(r"(?<=<!-- options -->\n).*(?=<!-- /options -->)", re.DOTALL)
@@ -104,11 +105,15 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
         assert "length(data" in explained
         (row,) = nats.rows(delays, "subject", "data")
         assert row == {"subject": "delays.UA", "data": b'{"carrier":"UA","delay":3.5}'}
-        nats.stream("KV_CUSTOMERS", subjects=["$KV.CUSTOMERS.>"])
-        nats.publish(["$KV.CUSTOMERS.c1"], [b"Ada"])
+        nats.stream("SENSORS", subjects=["temperature.*"])
+        nats.publish(["temperature.a", "temperature.a"], [b"20.5", b"21"])
         exec(newest.replace("nats://localhost:4222", nats.url), names)
-        exec("found = customers.collect()", names)
-        assert str(names["found"]) == "[Row(customer='c1', name='Ada')]"
+        exec("found = temperatures.collect()", names)
+        assert str(names["found"]) == "[Row(sensor='a', degrees=21.0)]"
+        bucket = Bucket(nats, "users")
+        bucket.put("ada", value=b'{"name": "Ada"}')
+        exec(examples("buckets.md")[0].replace("nats://localhost:4222", nats.url), names)
+        assert "|ada| Ada|" in capsys.readouterr().out
         nats.stream("COPY", subjects=["copy.>"])
         exec(copy.replace("nats://localhost:4222", nats.url), names)
         copied = nats.rows("COPY", "subject", "headers")

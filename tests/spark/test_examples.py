@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from examples import enrich, upsert
 from pyspark.sql import SparkSession
+from tests.spark.buckets import EXPIRED, Bucket
 from tests.spark.support import Nats, running
 
 ROOT = Path(__file__).parents[2]
@@ -63,13 +64,15 @@ def test_orders_get_names_from_the_bucket(
     tmp_path: Path,
 ) -> None:
     nats.stream("ORDERS", subjects=["orders.>"])
-    nats.stream("KV_CUSTOMERS", subjects=["$KV.CUSTOMERS.>"], max_msgs_per_subject=1)
+    customers = Bucket(nats, "CUSTOMERS")
     nats.stream("NAMED", subjects=["named.>"])
-    nats.publish(["$KV.CUSTOMERS.c1", "$KV.CUSTOMERS.c2"], [b"Ada", b"Bob"])
+    customers.put("c1", value=b"Ada")
+    customers.put("c2", "c3", value=b"Bob")
+    customers.mark(EXPIRED, "c3")
     publish(nats, "orders.1", {"order": 1, "customer": "c1"}, {"order": 2, "customer": "c3"})
     options = {"servers": nats.url}
     enrich.publish(enrich.name_orders(session, **options), str(tmp_path), **options)
-    nats.publish(["$KV.CUSTOMERS.c3"], [b"Cem"])
+    customers.put("c3", value=b"Cem")
     publish(nats, "orders.1", {"order": 3, "customer": "c3"})
     enrich.publish(enrich.name_orders(session, **options), str(tmp_path), **options)
     found = [json.loads(row["data"]) for row in nats.rows("NAMED", "data") if isinstance(row["data"], bytes)]

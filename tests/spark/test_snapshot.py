@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, In, InputPartition, LessThan
 from pyspark.sql.types import StructType
+from tests.bulk.streams import HEADERS
 from tests.spark.support import Nats
 
 from jetspark import bulk
@@ -33,14 +34,15 @@ def rows(nats: Nats, stream: str, schema: StructType | None = None, **options: s
 @pytest.mark.spark
 def test_a_bucket_can_be_a_lookup_table(spark: SparkSession, nats: Nats) -> None:
     stream = bucket(nats, "AIRLINES")
-    names = {"UA": "United", "AA": "American", "B6": "JetBlue", "XX": "gone"}
+    names = {"UA": "United", "AA": "American", "B6": "JetBlue", "XX": "gone", "YY": "expired"}
     subjects = [f"$KV.AIRLINES.{key}" for key in names]
-    nats.publish(subjects, [b"old"] * 4)
+    nats.publish(subjects, [b"old"] * 5)
     nats.publish(subjects, [name.encode() for name in names.values()])
-    marker = pa.array([[("KV-Operation", ["DEL"])]], pa.map_(pa.string(), pa.list_(pa.string())))
-    bulk.publish(nats.connection, pa.record_batch({"subject": [subjects[3]], "data": [b""], "headers": marker}))
+    markers = pa.array([[("KV-Operation", ["DEL"])], [("Nats-Marker-Reason", ["MaxAge"])]], HEADERS)
+    rows = pa.record_batch({"subject": subjects[3:], "data": [b"", b""], "headers": markers})
+    bulk.publish(nats.connection, rows, control_headers="keep")
     reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream, includeHeaders="true", **MODE)
-    frame = reader.load().where("headers['KV-Operation'] IS NULL")
+    frame = reader.load().where("headers['KV-Operation'] IS NULL AND headers['Nats-Marker-Reason'] IS NULL")
     found = frame.selectExpr("split(subject, '[.]')[2] AS code", "CAST(data AS STRING) AS name")
     assert {row.code: row.name for row in found.collect()} == {"UA": "United", "AA": "American", "B6": "JetBlue"}
     assert reader.load().where("subject = '$KV.AIRLINES.UA' AND sequence > 1").count() == 1
