@@ -55,7 +55,7 @@ class Bucket:
         """Put a value that expires."""
         self._publish([key], [b"short"], [[("Nats-TTL", [ttl])]])
 
-    def batch(self, schema: StructType | None = None, **options: str) -> list[Row]:
+    def batch(self, schema: StructType | None = None, /, **options: str) -> list[Row]:
         """Return the rows of a batch read."""
         given = read_options({"servers": self.nats.url, "bucket": self.name, **options})
         made = SnapshotReader if given.last_per_subject else JetStreamReader

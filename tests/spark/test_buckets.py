@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     EqualTo,
+    Filter,
     GreaterThanOrEqual,
     In,
     LessThan,
@@ -104,16 +105,16 @@ def test_positions_are_revisions_of_the_bucket() -> None:
 
 
 def test_deletes_are_shown_in_history_and_streams_unless_the_option_says_otherwise() -> None:
-    def shown(streaming: bool = False, **given: str) -> bool:
+    def shown(streaming: bool = False, /, **given: str) -> bool:
         options = {"bucket": "users", **given}
         bucket = stream_read_options(options).read.bucket if streaming else read_options(options).bucket
         assert bucket is not None
         return bucket.include_deletes
 
-    assert (shown(), shown(**HISTORY), shown(streaming=True)) == (False, True, True)
+    assert (shown(), shown(**HISTORY), shown(True)) == (False, True, True)
     assert shown(includeDeletes="true")
     assert not shown(includeDeletes="false", **HISTORY)
-    assert not shown(includeDeletes="false", streaming=True)
+    assert not shown(True, includeDeletes="false")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +256,7 @@ def test_filters_of_keys_go_to_the_server(nats: Nats) -> None:
     with pytest.raises(ConfigError, match="option keys"):
         bucket.batch(keys="a..b")
 
-    def pushed(history: bool, *conditions: Any, **options: str) -> tuple[list[object], list[tuple[object, object]]]:
+    def pushed(history: bool, *conditions: Any, **options: str) -> tuple[list[Filter], list[tuple[object, object]]]:
         given = {"servers": nats.url, "bucket": bucket.name, "history": str(history).lower(), **options}
         made = FilteringReader if history else FilteringSnapshotReader
         reader = made(entry_schema(False), read_options(given))

@@ -127,7 +127,7 @@ def check_columns(
     find
         Returns the column that a name means, or raises ConfigError.
     noun
-        What has these columns, for the error.
+        Noun for the rows that have these columns, for the error.
 
     Raises
     ------
