@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from jetspark.jetstream.buckets import KEY_VALUE
 from jetspark.jetstream.errors import ConfigError
-from jetspark.jetstream.key_value.names import stream_of
 from jetspark.spark.options import table
 from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
@@ -49,7 +49,7 @@ class BucketOptions:
     @property
     def stream(self) -> str:
         """Name of the stream of the bucket."""
-        return stream_of(self.name)
+        return KEY_VALUE.stream_of(self.name)
 
 
 def make_bucket_options(parsed: ParsedOptions) -> BucketOptions | None:

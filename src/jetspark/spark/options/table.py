@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jetspark.jetstream.key_value.names import check_bucket, check_filters
+from jetspark.jetstream.key_value.names import check_filters
 from jetspark.jetstream.names import check_consumer_name, check_publish_subject, check_stream_name
 from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.values import (
@@ -16,6 +16,7 @@ from jetspark.spark.options.values import (
     PositionKind,
     one_of,
     parse_boolean,
+    parse_bucket,
     parse_count,
     parse_duration,
     parse_line_size,
@@ -123,7 +124,7 @@ SUBJECT: Final = Option[tuple[str, ...]](
     "Write: the subject of all rows, instead of the column `subject`.", kafka_option="topic",
 )
 BUCKET: Final = Option[str | None](
-    "bucket", "name", lambda text: check_bucket(parse_text(text)), None, NONE,
+    "bucket", "name", parse_bucket, None, NONE,
     "Key-value bucket to read or to write, instead of the options `stream` and `subject`.",
 )
 KEYS: Final = Option[tuple[str, ...]](

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from jetspark.jetstream.buckets import KEY_VALUE
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
 from jetspark.jetstream.times import parse_rfc3339, time_ns
 from jetspark.wire.addresses import split_urls
@@ -26,6 +27,7 @@ __all__ = [
     "PositionKind",
     "one_of",
     "parse_boolean",
+    "parse_bucket",
     "parse_count",
     "parse_duration",
     "parse_line_size",
@@ -114,6 +116,13 @@ def parse_servers(text: str) -> tuple[str, ...]:
     if not urls:
         raise ValueError("it is empty")
     return urls
+
+
+def parse_bucket(text: str) -> str:
+    """Read the name of a key-value bucket."""
+    bucket = parse_text(text)
+    KEY_VALUE.stream_of(bucket)
+    return bucket
 
 
 def parse_streams(text: str) -> tuple[str, ...]:
