@@ -6,7 +6,17 @@ from collections.abc import Generator
 
 import pytest
 
-from jetspark.engine.key_value_write import ReadNewest, Step, Write, create_key, update_key, write_marker
+from jetspark.engine.key_value_write import (
+    ReadNewest,
+    Step,
+    Write,
+    after_refusal,
+    create_key,
+    original_id,
+    round_id,
+    update_key,
+    write_marker,
+)
 from jetspark.errors import (
     ConfigError,
     DisconnectedError,
@@ -187,3 +197,44 @@ def test_a_revision_must_be_positive(revision: int) -> None:
         next(update_key("B", "k", revision))
     with pytest.raises(ConfigError, match="positive"):
         next(write_marker("B", "k", revision))
+
+
+def after(expected: int, newest: KeyValueEntry | None, tried: int, msg_id: str | None = "i") -> object:
+    return after_refusal("B", "k", expected, newest, tried=tried, is_own=lambda found: found == msg_id)
+
+
+def test_a_refused_write_of_many_is_stored_already_if_the_newest_entry_has_its_id() -> None:
+    assert after(5, entry(9, msg_id="i"), 5) == 9
+    assert after(0, entry(9, msg_id=round_id("i", 2)), 0) == 9
+    assert isinstance(after(5, entry(9, msg_id="other"), 5), WrongLastRevisionError)
+    assert isinstance(after(5, entry(9, msg_id="i"), 5, msg_id=None), WrongLastRevisionError)
+    assert isinstance(after(5, entry(9), 5), WrongLastRevisionError)
+
+
+def test_a_refused_create_of_many_is_written_again_over_a_marker_or_nothing() -> None:
+    assert after(0, entry(9, KeyValueOperation.DELETE), 0) == Write(9)
+    assert after(0, entry(9, KeyValueOperation.PURGE), 7) == Write(9)
+    assert after(0, None, 7) == Write(0)
+    exists = after(0, entry(9), 0)
+    assert isinstance(exists, KeyExistsError)
+    assert (exists.key, exists.actual) == ("k", 9)
+
+
+def test_a_refused_write_of_many_is_written_again_if_the_revision_is_the_expected_one_after_all() -> None:
+    assert after(5, entry(5), 5) == Write(5)
+    assert after(0, None, 0) == Write(0)
+
+
+def test_a_refused_update_of_many_says_what_the_newest_revision_is() -> None:
+    for newest, actual in ((entry(9), 9), (entry(9, KeyValueOperation.DELETE), 9), (None, 0)):
+        wrong = after(5, newest, 5)
+        assert isinstance(wrong, WrongLastRevisionError)
+        assert (wrong.expected, wrong.actual) == (5, actual)
+        assert "secret" not in str(wrong)
+
+
+def test_the_id_of_a_later_round_is_another_one_of_the_same_write() -> None:
+    assert round_id("i", 0) == "i"
+    assert len({round_id("i", number) for number in range(5)}) == 5
+    assert {original_id(round_id("i", number)) for number in range(5)} == {"i"}
+    assert [original_id(each) for each in ("i-1", "")] == ["i-1", ""]

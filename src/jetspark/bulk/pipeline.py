@@ -17,7 +17,7 @@ from jetspark.bulk.ping_probe import PingProbe
 from jetspark.bulk.publish_acks import PubAckReader, Refusal, StreamAcks
 from jetspark.bulk.publish_report import BulkPublishOptions
 from jetspark.bulk.rows import Rows
-from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyRequestsError
+from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyRequestsError, WrongLastSequenceError
 from jetspark.jetstream.publish import OTHER_STREAM_WAIT, not_stored_hint
 from jetspark.wire.vector.byte_spans import buffer_bytes
 from jetspark.wire.vector.encoder import encode_publishes, row_offsets
@@ -83,7 +83,7 @@ class PublishPipeline:
         self._origin = origin
         in_cluster = bool(connection.server_info.cluster)
         self._window = AckWindow(inbox, settings.max_pending, in_cluster=in_cluster, origin=origin)
-        self._acks = PubAckReader(self._window, streams, settings.expected_stream)
+        self._acks = PubAckReader(self._window, streams, settings.expected_stream, settings.collects_conflicts)
         self._sid = connection.subscribe(f"{inbox}.*")
         self.bytes = 0
         """Bytes written."""
@@ -110,6 +110,11 @@ class PublishPipeline:
     def unmatched_answers(self) -> int:
         """Number of answers on reply subjects that were not handed out."""
         return self._acks.unmatched_answers
+
+    @property
+    def conflicts(self) -> dict[int, WrongLastSequenceError]:
+        """The rows whose expected sequence was wrong, if the settings say that they are collected."""
+        return self._acks.conflicts
 
     @property
     def reply_length(self) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetspark.bulk.ack_window import AckWindow
-from jetspark.jetstream.errors import Error, StatusError
+from jetspark.jetstream.errors import Error, StatusError, WrongLastSequenceError
 from jetspark.jetstream.publish import (
     MAX_ACK_PREFIXES,
     is_refusal_of_other_stream,
@@ -99,6 +99,8 @@ class PubAckReader:
         Name of the stream whose answers count; None for any.
     refusals
         Messages that were not stored, by their rows.
+    conflicts
+        Messages whose expected sequence was wrong, by their rows, if `collects_conflicts`. They are no refusals.
     further_answers
         Number of answers to rows that were answered before.
     unmatched_answers
@@ -108,7 +110,9 @@ class PubAckReader:
     window: AckWindow
     streams: dict[str, StreamAcks] = field(default_factory=dict)
     expected_stream: str | None = None
+    collects_conflicts: bool = False
     refusals: dict[int, Refusal] = field(default_factory=dict)
+    conflicts: dict[int, WrongLastSequenceError] = field(default_factory=dict)
     further_answers: int = 0
     unmatched_answers: int = 0
     _patterns: dict[bytes, str] = field(default_factory=dict)
@@ -179,6 +183,9 @@ class PubAckReader:
     def _refuse(self, row: int, error: Error) -> None:
         first = bool(self.window.settle(np.array([row]))[0])
         self.further_answers += not first
+        if self.collects_conflicts and first and isinstance(error, WrongLastSequenceError):
+            self.conflicts[row] = error
+            return
         if row not in self.refusals:
             self.refusals[row] = Refusal(row, error, stored_elsewhere=not first)
 

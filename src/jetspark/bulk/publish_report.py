@@ -87,6 +87,7 @@ class BulkPublishOptions:
     expected_stream: str | None = None
     retry_timeout: float = 0.0
     find_stored: StoredRowsFinder | None = None
+    collects_conflicts: bool = False
 
     def __post_init__(self) -> None:
         """Check names. Raises BadSubjectError or BadNameError."""

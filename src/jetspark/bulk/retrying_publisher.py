@@ -26,7 +26,7 @@ from jetspark.bulk.publish_report import BulkPublishOptions, PublishRefusedError
 from jetspark.bulk.retry import RetryTimer
 from jetspark.bulk.rows import Rows, check_schema
 from jetspark.engine.retry import can_resume
-from jetspark.jetstream.errors import Error, MaxControlLineError, NoStreamResponseError
+from jetspark.jetstream.errors import Error, MaxControlLineError, NoStreamResponseError, WrongLastSequenceError
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT
 
 __all__ = ["RetryingPublisher"]
@@ -49,11 +49,24 @@ class RetryingPublisher:
         self._further_answers = self._unmatched_answers = 0  # of finished flights
         self._retry = RetryTimer(settings.retry_timeout)
         self._schema: pa.Schema | None = None
+        self._conflicts: dict[int, WrongLastSequenceError] = {}  # of finished flights
         self._pipeline = self._next_pipeline(0)
 
     def close(self) -> None:
         """End the subscription."""
         self._pipeline.close()
+
+    @property
+    def next_row(self) -> int:
+        """Number of the next row."""
+        return self._rows
+
+    def take_conflicts(self) -> dict[int, WrongLastSequenceError]:
+        """Return the rows since the last call whose expected sequence was wrong. Call it after `finish`."""
+        found = {**self._conflicts, **self._pipeline.conflicts}
+        self._conflicts.clear()
+        self._pipeline.conflicts.clear()
+        return found
 
     def report(self) -> PublishReport:
         """Return the counts of the acknowledgements so far."""
@@ -75,7 +88,11 @@ class RetryingPublisher:
             check_schema(batch.schema, settings.subject)
             self._schema = batch.schema
         limits = self._connection.message_limits
-        rows = Rows.of(batch, settings.subject, self._rows, limits, settings.header_lines(len(batch)))
+        self.send(Rows.of(batch, settings.subject, self._rows, limits, settings.header_lines(len(batch))))
+
+    def send(self, rows: Rows) -> None:
+        """Send checked rows, numbered from `next_row` on."""
+        settings = self._settings
         self._rows += len(rows)
         for chunk in rows.chunks(_CHUNK_ROWS, settings.max_bytes_in_flight, self._pipeline.reply_length):
             while (at := self._pipeline.sent - chunk.first) < len(chunk):
@@ -113,14 +130,16 @@ class RetryingPublisher:
             finally:
                 if again is not None:
                     self._resent += again.sent
-                    self._end(again)
+                    self._end(again, rows)
         self._refusals = 0
         self._end(ended)
         self._pipeline = self._next_pipeline(ended.sent)
         self._retry.reset()
 
-    def _end(self, flight: PublishPipeline) -> None:
-        """Keep the numbers of a finished flight, and close it."""
+    def _end(self, flight: PublishPipeline, numbers: list[int] | None = None) -> None:
+        """Keep the numbers of a finished flight, and close it; see `_wait_or_raise` for `numbers`."""
+        for row, conflict in flight.conflicts.items():
+            self._conflicts[row if numbers is None else numbers[row]] = conflict
         self._bytes += flight.bytes
         self._further_answers += flight.further_answers
         self._unmatched_answers += flight.unmatched_answers

@@ -7,7 +7,7 @@ generator returns the new revision.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -15,10 +15,24 @@ from jetspark.jetstream import header_names as names
 from jetspark.jetstream.errors import ConfigError, Error, KeyExistsError, WrongLastRevisionError, WrongLastSequenceError
 from jetspark.jetstream.key_value.entry import KeyValueEntry
 
-__all__ = ["ReadNewest", "Step", "Write", "create_key", "update_key", "write_marker"]
+__all__ = [
+    "MAX_ROUNDS",
+    "ROUND",
+    "ReadNewest",
+    "Step",
+    "Write",
+    "after_refusal",
+    "create_key",
+    "original_id",
+    "round_id",
+    "update_key",
+    "write_marker",
+]
 
-_MAX_ROUNDS: Final = 5
-"""Number of tries to create a key while others write and delete it."""
+MAX_ROUNDS: Final = 5
+"""Number of tries to write a key while others write and delete it."""
+ROUND: Final = "~jetspark-round-"
+"""Separates the message id of a write from the number of a later try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +67,7 @@ def create_key(bucket: str, key: str) -> Writing:
         Others wrote and deleted the key in each of five rounds.
     """
     expected = actual = 0
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         try:
             return (yield from _write_or_repeat(expected))
         except WrongLastSequenceError:
@@ -93,6 +107,55 @@ def write_marker(bucket: str, key: str, revision: int) -> Writing:
     else:
         return stored
     raise (yield from _wrong_revision(bucket, key, revision, refusal))
+
+
+def after_refusal(
+    bucket: str, key: str, expected: int, newest: KeyValueEntry | None, *, tried: int, is_own: Callable[[str], bool]
+) -> Write | int | WrongLastRevisionError:
+    """Say what follows if a write with an expected revision was refused, and this is now the newest entry of the key.
+
+    It is for many writes at once, which are sent without waiting for each.
+
+    Parameters
+    ----------
+    expected
+        The revision that the caller expects; 0 creates the key, also after it was deleted or has expired.
+    newest
+        The newest entry by the leader, None if there is none.
+    tried
+        The revision that the refused message expected.
+    is_own
+        Whether a message id is that of this write, or of a later one of the key by the same writer. Then an earlier
+        attempt has stored it.
+
+    Returns
+    -------
+    Write | int | WrongLastRevisionError
+        How to write it again, at most `MAX_ROUNDS` times in all; or the revision at which it is stored; or the error.
+    """
+    actual = 0 if newest is None else newest.revision
+    if newest is not None and is_own(original_id(newest.headers.get(names.MSG_ID) or "")):
+        return actual
+    if actual == tried:  # the refusal was because of a message that was not stored in the end, or not yet
+        return Write(tried)
+    if expected:
+        return WrongLastRevisionError(bucket, key, expected, actual)
+    if newest is None or newest.is_marker:
+        return Write(actual)
+    return KeyExistsError(bucket, key, actual)
+
+
+def round_id(msg_id: str, number: int) -> str:
+    """Return the message id of the next try of a write; the first one, number 0, has the id itself.
+
+    A server may remember the id of a message that it has refused.
+    """
+    return f"{msg_id}{ROUND}{number}" if number else msg_id
+
+
+def original_id(msg_id: str) -> str:
+    """Return the message id of the first try of a write."""
+    return msg_id.partition(ROUND)[0]
 
 
 def _write_or_repeat(expected: int) -> Writing:

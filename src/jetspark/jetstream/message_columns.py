@@ -12,7 +12,16 @@ from typing import Final
 from jetspark.jetstream.errors import ConfigError
 from jetspark.wire.arguments import nearest_name
 
-__all__ = ["ENTRY_READABLE", "READABLE", "WRITABLE", "find_column", "find_entry_column", "find_write_columns"]
+__all__ = [
+    "ENTRY_READABLE",
+    "ENTRY_WRITABLE",
+    "READABLE",
+    "WRITABLE",
+    "find_column",
+    "find_entry_column",
+    "find_entry_write_columns",
+    "find_write_columns",
+]
 
 READABLE: Final = ("subject", "data", "headers", "stream", "sequence", "timestamp", "timestamp_ns")
 """Columns of a read, in their order."""
@@ -20,13 +29,18 @@ WRITABLE: Final = ("subject", "data", "headers", "msg_id")
 """Columns of a write."""
 ENTRY_READABLE: Final = ("key", "value", "revision", "created", "operation", "headers")
 """Columns of a read of a bucket, in their order."""
+ENTRY_WRITABLE: Final = ("key", "value", "operation", "expected_revision", "ttl", "headers", "msg_id")
+"""Columns of a write into a bucket."""
 
 _READ_ONLY: Final = frozenset(READABLE) - frozenset(WRITABLE)
 """Columns of a read that describe the place of a message. A write ignores them, so a read can be written again."""
+_ENTRY_READ_ONLY: Final = frozenset(ENTRY_READABLE) - frozenset(ENTRY_WRITABLE)
+"""The same for a bucket."""
+_MSG_ID_WORDS: Final = ("message_id", "messageid", "msgid", "nats-msg-id", "nats_msg_id", "id", "dedup_id")
 _ALIASES: Final = {
     **dict.fromkeys(("body", "content", "message", "msg", "payload", "text", "value"), "data"),
     **dict.fromkeys(("key", "topic", "subjects"), "subject"),
-    **dict.fromkeys(("message_id", "messageid", "msgid", "nats-msg-id", "nats_msg_id", "id", "dedup_id"), "msg_id"),
+    **dict.fromkeys(_MSG_ID_WORDS, "msg_id"),
     **dict.fromkeys(("header", "metadata", "attributes", "properties"), "headers"),
     **dict.fromkeys(("seq", "stream_seq", "offset"), "sequence"),
     **dict.fromkeys(("time", "date", "ts"), "timestamp"),
@@ -38,7 +52,10 @@ _ENTRY_ALIASES: Final = {
     **dict.fromkeys(("sequence", "seq", "stream_seq", "offset", "version"), "revision"),
     **dict.fromkeys(("timestamp", "timestamp_ns", "time", "date", "ts"), "created"),
     **dict.fromkeys(("op", "deleted", "expired"), "operation"),
+    **dict.fromkeys(("expected", "if_revision", "last_revision"), "expected_revision"),
+    **dict.fromkeys(("expires", "expires_in", "max_age"), "ttl"),
     **dict.fromkeys(("header", "metadata", "attributes", "properties"), "headers"),
+    **dict.fromkeys(_MSG_ID_WORDS, "msg_id"),
 }
 """The same for the columns of a bucket."""
 
@@ -83,11 +100,27 @@ def find_write_columns(names: Iterable[str], *, any_case: bool = False) -> dict[
     ConfigError
         A column would not be written, or is there twice.
     """
+    return _find_all(names, WRITABLE, _READ_ONLY, _ALIASES, any_case=any_case)
+
+
+def find_entry_write_columns(names: Iterable[str], *, any_case: bool = False) -> dict[str, int]:
+    """As `find_write_columns`, for the columns of a write into a bucket."""
+    return _find_all(names, ENTRY_WRITABLE, _ENTRY_READ_ONLY, _ENTRY_ALIASES, any_case=any_case)
+
+
+def _find_all(
+    names: Iterable[str],
+    columns: Collection[str],
+    read_only: Collection[str],
+    aliases: Mapping[str, str],
+    *,
+    any_case: bool,
+) -> dict[str, int]:
     positions: dict[str, int] = {}
     for at, name in enumerate(names):
-        if (name.lower() if any_case else name) in _READ_ONLY:
+        if (name.lower() if any_case else name) in read_only:
             continue
-        column = find_column(name, WRITABLE, "write", any_case=any_case)
+        column = find_column(name, columns, "write", any_case=any_case, aliases=aliases)
         if column in positions:
             raise ConfigError(f"the rows have the column {column} twice; keep one of them")
         positions[column] = at

@@ -13,7 +13,15 @@ from jetspark.jetstream.stored_message import StoredMessage
 from jetspark.jetstream.times import Timestamp
 from jetspark.wire.headers import Headers
 
-__all__ = ["KV_OPERATION", "DeliveredEntry", "KeyValueEntry", "KeyValueOperation", "read_operation", "stored_entry"]
+__all__ = [
+    "KV_OPERATION",
+    "MARKER_HEADERS",
+    "DeliveredEntry",
+    "KeyValueEntry",
+    "KeyValueOperation",
+    "read_operation",
+    "stored_entry",
+]
 
 KV_OPERATION: Final = "KV-Operation"
 """Header of a marker that a client wrote."""
@@ -29,6 +37,12 @@ class KeyValueOperation(StrEnum):
     PURGE = "PURGE"
     """It deleted the key with all earlier revisions."""
 
+
+MARKER_HEADERS: Final[dict[KeyValueOperation, list[tuple[str, str]]]] = {
+    KeyValueOperation.DELETE: [(KV_OPERATION, KeyValueOperation.DELETE.value)],
+    KeyValueOperation.PURGE: [(KV_OPERATION, KeyValueOperation.PURGE.value), (names.ROLLUP, "sub")],
+}
+"""Headers of a marker that a client writes, by what it does."""
 
 _BY_REASON: Final = {
     "MaxAge": KeyValueOperation.PURGE,

@@ -26,7 +26,7 @@ from jetspark.jetstream.errors import (
 )
 from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.key_value.config import check_stream
-from jetspark.jetstream.key_value.entry import KV_OPERATION, KeyValueEntry, KeyValueOperation, stored_entry
+from jetspark.jetstream.key_value.entry import MARKER_HEADERS, KeyValueEntry, KeyValueOperation, stored_entry
 from jetspark.jetstream.key_value.names import check_key, key_subjects
 from jetspark.jetstream.publish import PublishFields, publish_headers
 from jetspark.wire.headers import HeadersLike, encode_header_block
@@ -34,11 +34,6 @@ from jetspark.wire.outbound import Payload
 
 __all__ = ["KeyValueCore", "KeyWrite", "as_bytes", "ttl_field"]
 
-_MARKER_HEADERS: Final[dict[KeyValueOperation, HeadersLike]] = {
-    KeyValueOperation.DELETE: [(KV_OPERATION, KeyValueOperation.DELETE.value)],
-    KeyValueOperation.PURGE: [(KV_OPERATION, KeyValueOperation.PURGE.value), ("Nats-Rollup", "sub")],
-}
-"""Headers of a marker, by what it does."""
 KeyWrite = tuple[str, Payload, HeadersLike | None]
 """A key, its value, and the headers of the message."""
 _MIN_TTL: Final = timedelta(seconds=1)
@@ -116,7 +111,7 @@ class KeyValueCore(BucketCore):
         """Publish an entry once; return its revision."""
         check_key(key, self.write_prefix, writing=True)
         seconds = self.js.timeout if timeout is None else timeout
-        headers = publish_headers(_MARKER_HEADERS.get(operation), fields)
+        headers = publish_headers(MARKER_HEADERS.get(operation), fields)
         return await self._publish(key, value, headers, seconds)
 
     def prepare(self, key: str, value: Payload | str | None, expected: int | None) -> KeyWrite:
@@ -125,7 +120,7 @@ class KeyValueCore(BucketCore):
         operation = KeyValueOperation.DELETE if value is None else KeyValueOperation.PUT
         fields: PublishFields = {} if expected is None else {"expected_last_subject_sequence": expected}
         payload = b"" if value is None else as_bytes(value)
-        return key, payload, publish_headers(_MARKER_HEADERS.get(operation), fields)
+        return key, payload, publish_headers(MARKER_HEADERS.get(operation), fields)
 
     async def find_conflict(
         self,
@@ -181,7 +176,7 @@ class KeyValueCore(BucketCore):
             case Write(expected, msg_id, repeatable):
                 seconds = timeout / 2 if repeatable else timeout
                 together: PublishFields = {**fields, "expected_last_subject_sequence": expected, "msg_id": msg_id}
-                headers = publish_headers(_MARKER_HEADERS.get(operation), together)
+                headers = publish_headers(MARKER_HEADERS.get(operation), together)
                 return await self._publish(key, value, headers, seconds)
             case ReadNewest():
                 return await self.newest(self.stored_prefix + key, timeout)
