@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from tests.driver.fetching import handle, payloads
-from tests.driver.jetstream import ConsumerScript
+from tests.driver.jetstream import SILENCE, Answer, ConsumerScript, JetStreamScript, refusal
 from tests.driver.server import MemoryServer
 from tests.driver.virtual_time import Clock
 from tests.driver.world import World, fix_jitter
@@ -14,6 +14,7 @@ from tests.driver.world import World, fix_jitter
 from jetspark.errors import (
     ConnectionClosedError,
     ConsumerDeletedError,
+    ConsumerUnavailableError,
     DisconnectedError,
     Error,
     LeadershipChangeError,
@@ -136,6 +137,28 @@ async def test_an_error_is_raised_after_the_messages(
     batch = await some
     assert payloads(batch) == [b"1"]
     assert isinstance(batch.error, kind)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (refusal(404, 10014, "consumer not found"), NoConsumerResponseError),
+        (refusal(503, 10008, "JetStream system temporarily unavailable"), ConsumerUnavailableError),
+        (SILENCE, ConsumerUnavailableError),
+    ],
+)
+async def test_a_pull_that_nobody_answers_says_whether_the_consumer_is_missing(
+    world: World, worker: ConsumerScript, script: JetStreamScript, clock: Clock, answer: Answer, kind: type[Error]
+) -> None:
+    consumer = await handle(world)
+    script.answer("CONSUMER.INFO.>", answer)
+    fetching = asyncio.create_task(consumer.fetch(10, timeout=3))
+    await clock.settle()
+    worker.pull.status("503")
+    with pytest.raises(NoConsumerResponseError) as caught:
+        await fetching
+    assert type(caught.value) is kind
+    assert clock.now <= 4
 
 
 @pytest.mark.conformance("FET-06")

@@ -275,7 +275,7 @@ def test_a_wrong_last_sequence_includes_the_correct_one() -> None:
         (
             "transient",
             (
-                "ConnectError ConsumerOfflineError CredentialsCallbackError DisconnectedError "
+                "ConnectError ConsumerOfflineError ConsumerUnavailableError CredentialsCallbackError DisconnectedError "
                 "DuplicateInProcessError JetStreamNotEnabledError JetStreamUnavailableError LeadershipChangeError "
                 "NoServersError NoStreamResponseError ProtocolError PublishTimeoutError RequestTimeoutError "
                 "ServerShutdownError SlowConsumerError StaleConnectionError StreamOfflineError "

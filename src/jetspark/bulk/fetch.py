@@ -5,8 +5,9 @@ The pull uses the same engine as the APIs for single messages (`jetspark.engine.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Final, Unpack
 
 import pyarrow as pa
 
@@ -14,16 +15,21 @@ from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.pull_reading import LeftMessages, PullReading, Wait, send_acks
 from jetspark.bulk.record_batch_iterator import RecordBatchIterator
+from jetspark.bulk.retry import call_with_retry
 from jetspark.engine.pull import PriorityFields, PullOptions, fetch_options
+from jetspark.engine.server_health import is_sign_of_trouble
 from jetspark.jetstream import AckPolicy
 from jetspark.jetstream.ack import ACK
 from jetspark.jetstream.api import ConsumerInfoRequest
-from jetspark.jetstream.errors import NoRespondersError, RequestTimeoutError
+from jetspark.jetstream.errors import ConsumerUnavailableError, Error, NoRespondersError, RequestTimeoutError
 from jetspark.jetstream.errors.hints import CONSUMER_GONE
 from jetspark.jetstream.names import API_PREFIX
 from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["ConsumerFetch", "fetch"]
+
+_SHORTEST_TIMEOUT: Final = 0.1
+"""Seconds for the last try of an acknowledgement."""
 
 
 @checks_arguments()
@@ -77,7 +83,9 @@ def fetch(
     ConfigError
         The options are not valid or contradict each other.
     StatusError, MissedHeartbeatError, DisconnectedError, InvalidAckError, BadSubjectError
-        While reading: the pull ended with an error; the batches before it were returned.
+        While reading: the pull ended with an error; the batches before it were returned. If no server answers the pull
+        (503), the fetch asks whether the consumer exists: NoConsumerResponseError if not. Otherwise it pulls again
+        within `timeout`, then ConsumerUnavailableError.
     """
     options = fetch_options(
         max_messages,
@@ -177,8 +185,10 @@ class ConsumerFetch(RecordBatchIterator):
         ------
         RequestTimeoutError, DisconnectedError
             Not confirmed; the messages may be delivered again.
-        ConsumerNotFoundError, NoRespondersError
+        NoRespondersError
             The consumer does not exist any more.
+        ConsumerUnavailableError
+            No server has served it within `request_timeout`; the messages may be delivered again.
         """
         if not self._reading.unacked:
             return
@@ -199,14 +209,30 @@ class ConsumerFetch(RecordBatchIterator):
         return self._cached_ack_policy
 
     def _ack_last(self, subject: str, count: int) -> None:
-        answer = self._connection.request_message(subject, ACK, self._request_timeout)
+        deadline = time.monotonic() + self._request_timeout
+
+        def ack() -> None:
+            left = max(deadline - time.monotonic(), _SHORTEST_TIMEOUT)
+            answer = self._connection.request_message(subject, ACK, left)
+            if answer is None:
+                self._connection.note_error(RequestTimeoutError("no answer"), self._request_timeout)
+                raise RequestTimeoutError(
+                    f"{where}: no answer to the acknowledgement of {count} messages within {self._request_timeout:g} s"
+                )
+            if answer.header:  # 503
+                raise self._not_acknowledged(f"{where}: nobody takes the acknowledgement of {count} messages", left)
+
         where = f"consumer {self._consumer!r} of stream {self._stream!r}"
-        if answer is None:
-            self._connection.note_error(RequestTimeoutError("no answer"), self._request_timeout)
-            raise RequestTimeoutError(
-                f"{where}: no answer to the acknowledgement of {count} messages within {self._request_timeout:g} s"
-            )
-        if answer.header:  # 503
-            raise NoRespondersError(
-                f"{where}: nobody takes the acknowledgement of {count} messages (503): {CONSUMER_GONE}"
-            )
+        call_with_retry(ack, lambda error: isinstance(error, ConsumerUnavailableError), self._request_timeout)
+
+    def _not_acknowledged(self, what: str, timeout: float) -> Error:
+        """Return the error for a 503, after a look at the consumer: is it missing, or does JetStream not serve it?"""
+        try:
+            request = ConsumerInfoRequest(self._stream, self._consumer)
+            self._connection.request(request, timeout=timeout, prefix=self._prefix)
+        except Error as error:
+            if self._connection.closed:
+                return error
+            if not is_sign_of_trouble(error):
+                return NoRespondersError(f"{what} (503): {CONSUMER_GONE}")
+        return ConsumerUnavailableError(503, where=what)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from jetspark.bulk.columns import has_ack_subject, parse_ack_subjects
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer_source import TARGET_BYTES, ConsumerMessages
-from jetspark.engine.pull import End, PullEngine, PullOptions, SendPull
+from jetspark.engine.pull import CheckConsumer, End, PullEngine, PullOptions, SendPull
 from jetspark.jetstream.ack import nak_payload
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import Error, RequestTimeoutError
@@ -35,6 +35,8 @@ __all__ = ["LeftMessages", "NakLeftMessages", "PullReading", "Wait", "send_acks"
 _MAX_WAIT: Final = 3600.0
 _COLLECT_TIME: Final = 0.01
 """Seconds for which a caller that does not want to wait collects bytes."""
+_CHECK_TIMEOUT: Final = 2.0
+"""Seconds to wait for the answer whether a consumer exists."""
 _END_TIMEOUT: Final = 2.0
 """Seconds to wait until the server has confirmed the end of a pull."""
 _LEFT_SID: Final = 1
@@ -130,7 +132,8 @@ class PullReading:
         self._options = options
         self._schema = schema
         self._prefix = prefix
-        self._nak = NakLeftMessages(connection, ConsumerInfoRequest(stream, consumer), prefix)
+        self._state_request = ConsumerInfoRequest(stream, consumer)
+        self._nak = NakLeftMessages(connection, self._state_request, prefix)
         self.left: LeftMessages = self._nak
         self._engine = PullEngine(stream, consumer, options)
         self._inbox = ""
@@ -163,9 +166,8 @@ class PullReading:
         self._put(self._end_pull())
 
     def _pull(self, options: PullOptions) -> Generator[pa.RecordBatch | Wait]:
-        self._engine = engine = PullEngine(self._stream, self._consumer, options)
+        self._engine = engine = PullEngine(self._stream, self._consumer, options, retry_503=True)
         self._inbox = self._connection.new_inbox()
-        self._sid = self._connection.subscribe(f"{self._inbox}.*")
         engine.start(time.monotonic())
         while not self._perform():
             now = time.monotonic()
@@ -186,13 +188,19 @@ class PullReading:
 
     def _perform(self) -> bool:
         """Perform the engine's actions; return whether it has ended."""
-        for action in self._engine.poll_actions():
+        actions = self._engine.poll_actions()
+        for action in actions:
             if isinstance(action, SendPull):
+                if not self._sid:
+                    self._sid = self._connection.subscribe(f"{self._inbox}.*")
                 self._connection.publish(
                     action.request.subject(self._prefix),
                     action.request.payload(),
                     reply=f"{self._inbox}.{self._tokens.token(action.token).decode()}",
                 )
+            elif isinstance(action, CheckConsumer):
+                self._check_consumer()
+                actions += self._engine.poll_actions()
             elif isinstance(action, End):
                 if action.error is not None:
                     self._connection.note_error(action.error)
@@ -201,6 +209,22 @@ class PullReading:
                     self._connection.note_error(RequestTimeoutError("no status"), self._engine.options.timeout or 0.0)
                 return True
         return False
+
+    def _check_consumer(self) -> None:
+        """Ask the server whether the consumer exists. Without a subscription, the connection may change its server."""
+        self._connection.unsubscribe(self._sid)
+        self._sid = 0
+        now = time.monotonic()
+        left = (self._engine.deadline or now + _MAX_WAIT) - now
+        failure: Error | None = None
+        try:
+            timeout = min(max(left, 0.0), _CHECK_TIMEOUT)
+            self._connection.request(self._state_request, timeout=timeout, prefix=self._prefix)
+        except Error as error:
+            if self._connection.closed:
+                raise
+            failure = error
+        self._engine.consumer_checked(time.monotonic(), failure)
 
     def _process_table(self, table: FrameTable) -> FrameTable | None:
         """Pass the received messages to the engine: first the data, then the statuses; return the data."""

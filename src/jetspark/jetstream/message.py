@@ -59,7 +59,9 @@ class JetStreamMessage(Message, gc=False, eq=False):
 def not_acknowledged(message: JetStreamMessage) -> NoRespondersError:
     """Return the error of an acknowledgement that nobody takes (503)."""
     where = f"{message.metadata.stream}/{message.metadata.consumer}"
-    return NoRespondersError(f"{where}: nobody takes the acknowledgement (503): {CONSUMER_GONE}")
+    return NoRespondersError(
+        f"{where}: nobody takes the acknowledgement (503): {CONSUMER_GONE}, or it has no leader now"
+    )
 
 
 def connection_dropped() -> ConnectionClosedError:

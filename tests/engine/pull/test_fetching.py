@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.engine.pull.support import ends, fetcher, pulls, sizes
 
 from jetspark.engine.pull import (
     BYTES_PULL_BATCH,
+    CheckConsumer,
     End,
     PullEngine,
+    PullOptions,
     SendPull,
     fetch_options,
 )
 from jetspark.errors import (
+    ConsumerNotFoundError,
+    ConsumerUnavailableError,
     DisconnectedError,
+    Error,
+    JetStreamNotEnabledError,
+    JetStreamUnavailableError,
     MissedHeartbeatError,
+    NoConsumerResponseError,
     PermissionsViolationError,
     RequestTimeoutError,
 )
@@ -53,6 +62,10 @@ def test_a_fetch_follows_every_row_of_the_status_table(rule: StatusRule) -> None
     engine = fetcher()
     engine.status(1.0, 1, 499 if rule.code is None else rule.code, rule.contains)
     actions = engine.poll_actions()
+    if rule.code == 503:
+        assert actions == [CheckConsumer()]
+        engine.consumer_checked(1.1, ConsumerNotFoundError(404, 10014))
+        actions = engine.poll_actions()
     if rule.fetch is FetchEffect.END:
         assert actions == [End(None)]
     elif rule.fetch is FetchEffect.END_WITH_ERROR:
@@ -189,3 +202,79 @@ def test_a_fetch_can_be_cancelled_from_outside() -> None:
     refused = PermissionsViolationError("no")
     engine.stop(refused)
     assert engine.poll_actions() == [End(refused)]
+
+
+def _unanswered(options: PullOptions, failure: Error | None, *, retry_503: bool) -> PullEngine:
+    """Return a fetch whose first pull nobody answers at 0.5 s; the look-up of the consumer ends with `failure`."""
+    engine = PullEngine("S", "C", options, retry_503=retry_503)
+    engine.start(0.0)
+    engine.poll_actions()
+    engine.status(0.5, 1, 503)
+    assert engine.poll_actions() == [CheckConsumer()]
+    engine.consumer_checked(0.5, failure)
+    return engine
+
+
+@pytest.mark.parametrize("retry_503", [False, True])
+@pytest.mark.parametrize(
+    "failure", [ConsumerNotFoundError(404, 10014), PermissionsViolationError("no permission to look it up")]
+)
+def test_a_fetch_of_a_consumer_that_is_gone_ends_at_once(failure: Error, retry_503: bool) -> None:
+    engine = _unanswered(fetch_options(10), failure, retry_503=retry_503)
+    [error] = ends(engine.poll_actions())
+    assert type(error) is NoConsumerResponseError
+    assert "no such consumer" in str(error)
+    assert not engine.pull_left_open
+
+
+TROUBLE = [None, RequestTimeoutError(), JetStreamUnavailableError(503, 10008), JetStreamNotEnabledError(503, 0)]
+
+
+@pytest.mark.parametrize("failure", TROUBLE)
+def test_a_fetch_that_nobody_answers_does_not_say_that_the_consumer_is_gone(failure: Error | None) -> None:
+    [error] = ends(_unanswered(fetch_options(10), failure, retry_503=False).poll_actions())
+    assert type(error) is ConsumerUnavailableError
+    assert error.transient
+    assert "no such consumer" not in str(error)
+
+
+@pytest.mark.parametrize("failure", TROUBLE)
+def test_a_fetch_that_may_pull_again_gets_its_messages_later(failure: Error | None) -> None:
+    engine = _unanswered(fetch_options(10, timeout=20), failure, retry_503=True)
+    assert (engine.poll_actions(), engine.deadline) == ([], 0.75)
+    engine.tick(0.75)
+    [pull] = engine.poll_actions()
+    assert isinstance(pull, SendPull)
+    assert (pull.request.batch, pull.request.expires) == (10, timedelta(seconds=19.25))
+    engine.delivered(1.0, 10)
+    assert engine.poll_actions() == [End(None)]
+
+
+@pytest.mark.parametrize("options", [{"timeout": 4}, {"timeout": None}, {"no_wait": True}])
+def test_a_fetch_that_nobody_answers_until_its_deadline_says_so(options: dict[str, Any]) -> None:
+    engine = _unanswered(fetch_options(10, **options), None, retry_503=True)
+    pulls_sent = 1
+    found: list[Error | None] = []
+    while not engine.ended:
+        assert engine.deadline is not None
+        now = engine.deadline
+        engine.tick(now)
+        while last := engine.poll_actions():
+            for action in last:
+                if isinstance(action, SendPull):
+                    pulls_sent += 1
+                    engine.status(now, action.token, 503)
+                elif isinstance(action, CheckConsumer):
+                    engine.consumer_checked(now, RequestTimeoutError())
+            found += ends(last)
+    [error] = found
+    assert type(error) is ConsumerUnavailableError
+    assert pulls_sent >= 3
+
+
+def test_a_fetch_that_has_messages_ends_with_them() -> None:
+    engine = fetcher()
+    engine.delivered(0.1, 3)
+    engine.status(0.2, 1, 503)
+    [error] = ends(engine.poll_actions())
+    assert type(error) is NoConsumerResponseError

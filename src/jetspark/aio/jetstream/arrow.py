@@ -223,8 +223,10 @@ class FetchReader(_ArrowReader["bulk.FetchReader"]):
         ------
         RequestTimeoutError, DisconnectedError
             Not confirmed; the messages may be delivered again.
-        ConsumerNotFoundError, NoRespondersError
+        NoRespondersError
             The consumer does not exist any more.
+        ConsumerUnavailableError
+            No server has served it in time; the messages may be delivered again.
         """
         async with self._lock:
             self._check_open()

@@ -155,7 +155,7 @@ class Consumer:
         ConsumerDeletedError, ConsumerIsPushError
             The consumer is deleted, or is a push consumer.
         NoConsumerResponseError
-            Nobody answers: the consumer is gone, or has no leader now.
+            Nobody answers, and the consumer is gone. ConsumerUnavailableError if it exists or JetStream is unavailable.
         MissedHeartbeatError, DisconnectedError, LeadershipChangeError, PullLimitExceededError, StatusError
             The pull has failed.
         ConnectionClosedError

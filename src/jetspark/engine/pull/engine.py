@@ -20,13 +20,16 @@ from datetime import timedelta
 from typing import Final
 
 from jetspark.engine.pull.actions import Action, CheckConsumer, End, SendPull, Warn
+from jetspark.engine.pull.open_pulls import OpenPulls
 from jetspark.engine.pull.options import BYTES_PULL_BATCH, GRACE, NO_WAIT_TIMEOUT, PullOptions
 from jetspark.engine.pull.pins import PinIds
+from jetspark.engine.pull.unanswered import UnansweredPulls
 from jetspark.engine.retry import ExponentialBackoff
 from jetspark.jetstream.errors import (
     DisconnectedError,
     Error,
     MissedHeartbeatError,
+    NoConsumerResponseError,
     NotFoundError,
     RequestTimeoutError,
 )
@@ -34,8 +37,6 @@ from jetspark.jetstream.status import ConsumeEffect, FetchEffect, StatusRule, St
 
 __all__ = ["PullEngine"]
 
-REMEMBERED: Final = 64
-"""Number of open pulls whose size is kept, for the case that one is refused. A refusal comes at once."""
 MAX_NOT_FOUND: Final = 3
 """Number of consecutive not-found answers after a reconnect at which the consumer counts as deleted."""
 UNLIMITED: Final = 1 << 62
@@ -56,6 +57,8 @@ class PullEngine:
         From `fetch_options` or `consume_options`.
     pins
         Ids of the handle's pinned clients.
+    retry_503
+        Whether a fetch pulls again, within its timeout, if nobody answers for a consumer that may exist.
 
     Raises
     ------
@@ -72,7 +75,9 @@ class PullEngine:
         Whether it has ended before its pull; the server may still serve the pull until it is informed.
     """
 
-    def __init__(self, stream: str, consumer: str, options: PullOptions, pins: PinIds | None = None) -> None:
+    def __init__(
+        self, stream: str, consumer: str, options: PullOptions, pins: PinIds | None = None, *, retry_503: bool = False
+    ) -> None:
         self.options = options
         self.ended = False
         self.received = 0
@@ -83,10 +88,7 @@ class PullEngine:
         self._pins = PinIds() if pins is None else pins
         self._by_bytes = options.is_consume and options.max_bytes is not None
         self._buffered = self._buffered_bytes = 0
-        self._outstanding = self._outstanding_bytes = 0
-        self._open: dict[int, tuple[int, int]] = {}  # token -> batch and bytes
-        self._token = 0
-        self._first_token = 1  # of the pulls since the last reset
+        self._open = OpenPulls()
         self._received_since_pull = True  # messages came since the last pull
         self._needs_full_max_bytes = False  # the next message may need a pull for all of max_bytes
         self._backoff = ExponentialBackoff(0.25, 2.0)  # before a pull that would get the same answer (ALG-06)
@@ -96,6 +98,7 @@ class PullEngine:
         self._fetch_deadline: float | None = None  # a fetch's own deadline
         self._online = True
         self._verifying = False
+        self._unanswered = UnansweredPulls(self._where, retry=retry_503, limit=options.timeout)
         self._not_found_count = 0  # consecutive not-found answers since the last reconnect
         self._next_check: float | None = None
         self._actions: list[Action] = []
@@ -110,7 +113,7 @@ class PullEngine:
     @property
     def pending(self) -> tuple[int, int]:
         """Messages and bytes that were requested and not handed out yet, as ADR-37 counts them."""
-        return self._outstanding + self._buffered, self._outstanding_bytes + self._buffered_bytes
+        return self._open.messages + self._buffered, self._open.size + self._buffered_bytes
 
     @property
     def counts_bytes(self) -> bool:
@@ -124,7 +127,7 @@ class PullEngine:
             return 1
         if not self.options.is_consume or self.draining or self.ended:
             return UNLIMITED
-        return max(self._outstanding + self._buffered - self.options.threshold_messages + 1, 1)
+        return max(self._open.messages + self._buffered - self.options.threshold_messages + 1, 1)
 
     @property
     def deadline(self) -> float | None:
@@ -150,7 +153,7 @@ class PullEngine:
         return self._last_activity + 2 * heartbeat
 
     def _is_open(self) -> bool:
-        return (self._outstanding_bytes if self._by_bytes else self._outstanding) > 0
+        return (self._open.size if self._by_bytes else self._open.messages) > 0
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -170,12 +173,12 @@ class PullEngine:
         """Count `count` messages that arrived; `size` is their bytes as the server counts them (SIZ-01)."""
         self._last_activity = now
         self._received_since_pull = True
+        self._unanswered.end()
         self._backoff.reset()
         self.received += count
         self._buffered += count
         self._buffered_bytes += size
-        self._outstanding = max(self._outstanding - count, 0)
-        self._outstanding_bytes = max(self._outstanding_bytes - size, 0)
+        self._open.arrived(count, size)
         if not self._is_open():
             self._open.clear()
         if not self.options.is_consume and self.received >= self.options.max_messages:
@@ -200,7 +203,7 @@ class PullEngine:
             return
         rule = classify(code, description)
         self._last_activity = now
-        if rule.severity is StatusSeverity.CONTROL or not self._first_token <= token <= self._token:
+        if rule.severity is StatusSeverity.CONTROL or not self._open.is_current(token):
             return
         if rule.clears_pin:
             if self._pins.get(self.options.priority.group) is not None:
@@ -237,6 +240,12 @@ class PullEngine:
     def consumer_checked(self, now: float, error: Error | None = None) -> None:
         """Handle a look-up: the consumer exists (None), is gone, or the look-up failed, for example after a restart."""
         if not self._verifying:
+            return
+        if not self.options.is_consume:
+            self._verifying = False
+            self._not_before = self._retry_time(now)
+            if (failure := self._unanswered.end_of_fetch(now, error)) is not None:
+                self._end(failure)
             return
         self._not_found_count = self._not_found_count + 1 if isinstance(error, NotFoundError) else 0
         if error is None:
@@ -282,6 +291,13 @@ class PullEngine:
     # -- statuses ------------------------------------------------------------------------------------------------
 
     def _fetch_status(self, now: float, rule: StatusRule, error: Error) -> None:
+        if isinstance(error, NoConsumerResponseError) and not self._buffered and not self.received:
+            self._reset(now)
+            self._unanswered.begin(now)
+            self._verifying = True
+            self._actions.append(CheckConsumer())
+            return
+        self._unanswered.end()
         if rule.fetch is FetchEffect.END_WITH_ERROR:
             self._end(error)
         elif self.options.no_timeout and not rule.message_too_large and not (self.counts_bytes and self.received):
@@ -297,8 +313,8 @@ class PullEngine:
         if rule.consume is ConsumeEffect.END:
             self._end(error)
             return
-        if rule.ends_pull:
-            self._close(now, token, rule, pending)
+        if rule.ends_pull and self._open.close(token, rule, pending):
+            self._reset(now)
         if rule.message_too_large and self._buffered and not self._received_since_pull:
             self._needs_full_max_bytes = True  # the message may fit into a pull for all of max_bytes
         elif rule.ends_pull:
@@ -306,16 +322,6 @@ class PullEngine:
         if rule.consume is not ConsumeEffect.PULL or (rule.message_too_large and self._not_before > now):
             self._actions.append(Warn(error))
         self._pull_if_due(now)
-
-    def _close(self, now: float, token: int, rule: StatusRule, pending: tuple[int, int] | None) -> None:
-        """Handle the end of a pull: messages that it did not deliver are not outstanding any more (ALG-04, ALG-05)."""
-        messages, size = self._open.pop(token, (self._outstanding, self._outstanding_bytes))
-        if rule.has_pending and pending is not None:
-            messages, size = max(pending[0], 0), max(pending[1], 0)  # -1 has been seen
-        self._outstanding = max(self._outstanding - messages, 0)
-        self._outstanding_bytes = max(self._outstanding_bytes - size, 0)
-        if rule.ends_all_pulls or not self._open:
-            self._reset(now)
 
     def _delay_next_pull(self, now: float, rule: StatusRule) -> None:
         at_once = now < self._pulled_at + _SOON  # no pull of ours can expire so early
@@ -340,11 +346,11 @@ class PullEngine:
 
     def _timeout_error(self) -> Error | None:
         """Return the error of a fetch that timed out before the server ended the pull, None for no error."""
-        if not self._token:
+        if not self._open.latest:
             return DisconnectedError(f"{self._where}: the pull was not sent, because there was no connection in time")
-        if self.options.timeout is None and not self.received:
+        if self.options.timeout is None and not self.received and self._unanswered.error is None:
             return RequestTimeoutError(f"{self._where}: no answer within {NO_WAIT_TIMEOUT:g} s")
-        return None
+        return self._unanswered.error
 
     # -- pulls ---------------------------------------------------------------------------------------------------
 
@@ -356,22 +362,17 @@ class PullEngine:
             if not self._open and self.received < options.max_messages:
                 self._send(now, options.max_messages - self.received, options.max_bytes)
         elif options.max_bytes is not None:
-            pending = self._outstanding_bytes + self._buffered_bytes
+            pending = self._open.size + self._buffered_bytes
             if pending < options.threshold_bytes and not (self._needs_full_max_bytes and self._buffered):
                 self._send(now, BYTES_PULL_BATCH, options.max_bytes - pending)
         else:
-            pending = self._outstanding + self._buffered
+            pending = self._open.messages + self._buffered
             if pending < options.threshold_messages:
                 self._send(now, options.max_messages - pending, None)
 
     def _send(self, now: float, batch: int, max_bytes: int | None) -> None:
         """Count first, then request the publish, so that nothing is pulled twice."""
-        self._token += 1
-        self._outstanding += batch
-        self._outstanding_bytes += max_bytes or 0
-        self._open[self._token] = (batch, max_bytes or 0)
-        if len(self._open) > REMEMBERED:
-            del self._open[next(iter(self._open))]
+        token = self._open.add(batch, max_bytes or 0)
         self._received_since_pull = self._needs_full_max_bytes = False
         self._last_activity = self._pulled_at = now
         self._not_before = 0.0
@@ -381,16 +382,12 @@ class PullEngine:
         if self._fetch_deadline is not None and self.options.timeout is not None:
             left = max(self._fetch_deadline - GRACE - now, 0.001)
             if left < self.options.timeout - ROUNDING:  # the pull had to wait for a session
-                expires, heartbeat = timedelta(seconds=left), request.idle_heartbeat
-                fits = heartbeat is not None and 2 * heartbeat <= expires
-                request = replace(request, expires=expires, idle_heartbeat=heartbeat if fits else None)
-        self._actions.append(SendPull(self._token, request))
+                request = request.shortened(timedelta(seconds=left))
+        self._actions.append(SendPull(token, request))
 
     def _reset(self, now: float) -> None:
         """Forget all open pulls; their later statuses are ignored."""
-        self._outstanding = self._outstanding_bytes = 0
-        self._open.clear()
-        self._first_token = self._token + 1
+        self._open.reset()
         self._last_activity = now
 
     def _end(self, error: Error | None) -> None:

@@ -6,7 +6,7 @@ there is no reply to read here. `jetspark.jetstream.status` has the meaning of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import Final
@@ -78,6 +78,11 @@ class PullRequest:
     def subject(self, prefix: str = API_PREFIX) -> str:
         """Return the subject to publish to."""
         return prefix + self.endpoint
+
+    def shortened(self, expires: timedelta) -> PullRequest:
+        """Return the pull with less time; it has no heartbeat if two of them do not fit."""
+        fits = self.idle_heartbeat is not None and 2 * self.idle_heartbeat <= expires
+        return replace(self, expires=expires, idle_heartbeat=self.idle_heartbeat if fits else None)
 
     def payload(self) -> bytes:
         """Return the request as JSON; never empty, as the server does not check an empty one."""

@@ -14,6 +14,7 @@ __all__ = [
     "BadPullRequestError",
     "ConsumerDeletedError",
     "ConsumerIsPushError",
+    "ConsumerUnavailableError",
     "DirectGetRequestError",
     "LeadershipChangeError",
     "MessageExceedsMaxBytesError",
@@ -92,6 +93,13 @@ class NoConsumerResponseError(StatusError, NoRespondersError):
     """No server answers the pull (503): the consumer is gone, or no server can serve it at the moment."""
 
     _hint = f"{CONSUMER_GONE}, or has no leader now; with durable_name or a longer inactive_threshold it is kept"
+
+
+class ConsumerUnavailableError(NoConsumerResponseError):
+    """No server answers for the consumer (503), and it is not gone: it has no leader, or JetStream is unavailable."""
+
+    transient = True
+    _hint = "the consumer has no leader now, or JetStream is unavailable on this server; try again later"
 
 
 class NoDirectGetError(StatusError, NoRespondersError):

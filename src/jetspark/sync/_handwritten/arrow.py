@@ -128,8 +128,10 @@ class FetchReader(_ArrowReader[aio.FetchReader]):
         ------
         RequestTimeoutError, DisconnectedError
             Not confirmed; the messages may be delivered again.
-        ConsumerNotFoundError, NoRespondersError
+        NoRespondersError
             The consumer does not exist any more.
+        ConsumerUnavailableError
+            No server has served it in time; the messages may be delivered again.
         """
         with self._use():
             self._inner.reader.ack()

@@ -370,6 +370,8 @@ class PullDriver:
         self.error = error
         self.ended = True  # set after the last messages and `error`, because other threads read those next
         self._set_timer(None)
+        if self._lookup_task is not None and self._lookup_task is not asyncio.current_task():
+            self._lookup_task.cancel()
         self._client.reply_listeners.discard(self)
         self._client.session_listeners.discard(self)
         sub = self._sub
