@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.driver.jetstream import ConsumerScript, JetStreamScript, StreamScript
 from tests.driver.server import MemoryNetwork, MemoryServer
+from tests.driver.unavailable import Cluster
 from tests.driver.virtual_time import Clock, VirtualTimeLoop
 from tests.driver.world import World
 
@@ -82,3 +83,9 @@ def worker(script: JetStreamScript) -> ConsumerScript:
 def pusher(script: JetStreamScript) -> ConsumerScript:
     """A push consumer of ORDERS that sends heartbeats every five seconds, and asks for flow control."""
     return script.consumer("pusher", deliver_subject="deliver.here", idle_heartbeat=5_000_000_000, flow_control=True)
+
+
+@pytest.fixture
+def cluster(net: MemoryNetwork) -> Cluster:
+    """Two servers, of which a test cuts one off from its JetStream."""
+    return Cluster(net)

@@ -5,52 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from tests.driver.frames import Ping
-from tests.driver.jetstream import SILENCE, Answer, JetStreamScript, StreamScript, refusal
+from tests.driver.jetstream import SILENCE, Answer, JetStreamScript
 from tests.driver.server import MemoryNetwork
+from tests.driver.unavailable import UNAVAILABLE, Cluster, connect
 from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
-from jetspark import aio
 from jetspark.aio.jetstream import JetStream
 from jetspark.errors import DisconnectedError, Error, PublishTimeoutError, RequestTimeoutError
 from jetspark.wire.events import Disconnected, ErrorOccurred, ServerLeft
-
-GOOD: Answer = {"type": "io.nats.jetstream.api.v1.account_info_response", "memory": 0, "storage": 0}
-UNAVAILABLE = refusal(503, 10008, "JetStream system temporarily unavailable")
-
-
-class Cluster:
-    """Two servers with a JetStream each; the client begins at the first one."""
-
-    def __init__(self, net: MemoryNetwork) -> None:
-        self.servers = [net.server(port) for port in (1, 2)]
-        self.scripts = [JetStreamScript(server) for server in self.servers]
-        self.streams: list[StreamScript] = [script.stream() for script in self.scripts]
-        for script in self.scripts:
-            script.answer("INFO", GOOD)
-
-    def cut(self, *which: int, answer: Answer = SILENCE) -> None:
-        """Cut servers off from their cluster."""
-        for number in which:
-            self.scripts[number].answer(">", answer)
-            self.streams[number].answers = "hold" if answer == SILENCE else "503"
-
-    def probes(self, number: int) -> list[float]:
-        """The times of the probes."""
-        return [pub.at for pub in self.scripts[number].asked("INFO")]
-
-
-@pytest.fixture
-def cluster(net: MemoryNetwork) -> Cluster:
-    return Cluster(net)
-
-
-async def _connect(world: World, cluster: Cluster, **options: Any) -> aio.Connection:
-    return await world.connect([server.url for server in cluster.servers], randomize=False, **options)
 
 
 async def _publish_until_stored(js: JetStream) -> None:
@@ -65,7 +31,7 @@ async def _publish_until_stored(js: JetStream) -> None:
 
 @pytest.mark.parametrize("answer", [SILENCE, UNAVAILABLE])
 async def test_publishes_go_on_at_another_server(world: World, cluster: Cluster, clock: Clock, answer: Answer) -> None:
-    connection = await _connect(world, cluster)
+    connection = await connect(world, cluster)
     js = connection.jetstream()
     await js.publish("orders.new")
     cluster.cut(0, answer=answer)
@@ -84,7 +50,7 @@ async def test_publishes_go_on_at_another_server(world: World, cluster: Cluster,
 async def test_an_api_call_that_waits_long_is_noticed_before_its_timeout(
     world: World, cluster: Cluster, clock: Clock
 ) -> None:
-    js = (await _connect(world, cluster)).jetstream()
+    js = (await connect(world, cluster)).jetstream()
     cluster.cut(0)
     info = await js.account_info(timeout=60)
     assert info is not None
@@ -94,7 +60,7 @@ async def test_an_api_call_that_waits_long_is_noticed_before_its_timeout(
 async def test_each_call_that_waits_long_is_noticed_while_others_are_answered(
     world: World, cluster: Cluster, clock: Clock
 ) -> None:
-    js = (await _connect(world, cluster)).jetstream()
+    js = (await connect(world, cluster)).jetstream()
     cluster.streams[0].answers = "hold"
     waiting = []
     for _ in range(10):
@@ -112,7 +78,7 @@ async def test_each_call_that_waits_long_is_noticed_while_others_are_answered(
 
 
 async def test_a_publish_in_progress_has_one_timer(world: World, cluster: Cluster, clock: Clock) -> None:
-    js = (await _connect(world, cluster)).jetstream()
+    js = (await connect(world, cluster)).jetstream()
     cluster.streams[0].answers = "hold"
     await clock.settle()
     before = len(world.left())
@@ -126,7 +92,7 @@ async def test_a_publish_in_progress_has_one_timer(world: World, cluster: Cluste
 
 
 async def test_publish_async_goes_on_long_before_its_ack_timeout(world: World, cluster: Cluster, clock: Clock) -> None:
-    js = (await _connect(world, cluster)).jetstream()
+    js = (await connect(world, cluster)).jetstream()
     cluster.cut(0)
     lost = await js.publish_async("orders.new")
     with pytest.raises(DisconnectedError):
@@ -138,7 +104,7 @@ async def test_publish_async_goes_on_long_before_its_ack_timeout(world: World, c
 
 async def test_a_consume_goes_on_after_missed_heartbeats(world: World, cluster: Cluster, clock: Clock) -> None:
     workers = [script.consumer("worker") for script in cluster.scripts]
-    js = (await _connect(world, cluster)).jetstream()
+    js = (await connect(world, cluster)).jetstream()
     consumer = await js.consumer("ORDERS", "worker")
     got: list[bytes] = []
     context = consumer.consume(lambda message: got.append(message.payload), timeout=5, idle_heartbeat=2)
@@ -152,7 +118,7 @@ async def test_a_consume_goes_on_after_missed_heartbeats(world: World, cluster: 
 
 
 async def test_a_silent_stream_alone_is_no_reason_to_leave(world: World, cluster: Cluster, clock: Clock) -> None:
-    js = (await _connect(world, cluster)).jetstream()
+    js = (await connect(world, cluster)).jetstream()
     cluster.streams[0].answers = "hold"
     for _ in range(10):
         with pytest.raises(PublishTimeoutError):
@@ -162,7 +128,7 @@ async def test_a_silent_stream_alone_is_no_reason_to_leave(world: World, cluster
 
 
 async def test_a_connection_without_jetstream_is_never_checked(world: World, cluster: Cluster, clock: Clock) -> None:
-    connection = await _connect(world, cluster)
+    connection = await connect(world, cluster)
     cluster.cut(0)
     cluster.servers[0].on("slow", lambda *_: None)
     for _ in range(5):
@@ -178,7 +144,7 @@ async def test_a_connection_without_jetstream_is_never_checked(world: World, clu
 async def test_a_server_is_not_left_if_the_options_do_not_allow_it(
     world: World, cluster: Cluster, clock: Clock, options: dict[str, bool]
 ) -> None:
-    js = (await _connect(world, cluster, **options)).jetstream()
+    js = (await connect(world, cluster, **options)).jetstream()
     cluster.cut(0)
     for _ in range(5):
         with pytest.raises(PublishTimeoutError):
@@ -190,7 +156,7 @@ async def test_a_server_is_not_left_if_the_options_do_not_allow_it(
 async def test_a_cluster_that_is_down_as_a_whole_makes_no_client_go_from_server_to_server(
     world: World, cluster: Cluster, clock: Clock
 ) -> None:
-    js = (await _connect(world, cluster)).jetstream()
+    js = (await connect(world, cluster)).jetstream()
     cluster.cut(0, 1)
     with pytest.raises(PublishTimeoutError):
         await js.publish("orders.new")
@@ -272,7 +238,7 @@ async def test_a_server_with_two_addresses_is_left_for_a_really_different_one(
 
 
 async def test_a_slow_network_is_no_reason_to_leave(world: World, cluster: Cluster, clock: Clock) -> None:
-    js = (await _connect(world, cluster)).jetstream()
+    js = (await connect(world, cluster)).jetstream()
     cluster.cut(0)
     cluster.servers[0].answers_pings = False  # the server has not read so far
     publishing = asyncio.create_task(_fails(js))
@@ -285,14 +251,14 @@ async def test_a_slow_network_is_no_reason_to_leave(world: World, cluster: Clust
 
 
 async def test_a_server_that_sends_nothing_at_all_is_left(world: World, cluster: Cluster, clock: Clock) -> None:
-    js = (await _connect(world, cluster)).jetstream()
+    js = (await connect(world, cluster)).jetstream()
     cluster.servers[0].session.silent = True  # it is paused
     await _publish_until_stored(js)
     assert clock.now < 10
 
 
 async def test_a_client_that_reads_nothing_does_not_leave(world: World, cluster: Cluster, clock: Clock) -> None:
-    connection = await _connect(world, cluster)
+    connection = await connect(world, cluster)
     js = connection.jetstream()
     await connection.subscribe("flood", overflow="pause", pending_msgs_limit=1)
     await connection.flush()
@@ -308,7 +274,7 @@ async def test_a_client_that_reads_nothing_does_not_leave(world: World, cluster:
 async def test_without_the_permission_for_the_probe_the_client_stays_and_asks_once(
     world: World, cluster: Cluster, clock: Clock
 ) -> None:
-    js = (await _connect(world, cluster)).jetstream()
+    js = (await connect(world, cluster)).jetstream()
     cluster.cut(0)
     server = cluster.servers[0]
     server.on("$JS.API.INFO", lambda session, _: session.error('Permissions Violation for Publish to "$JS.API.INFO"'))
@@ -322,7 +288,7 @@ async def test_without_the_permission_for_the_probe_the_client_stays_and_asks_on
 async def test_a_server_without_jetstream_is_left_only_after_jetstream_has_answered(
     world: World, cluster: Cluster, clock: Clock
 ) -> None:
-    connection = await _connect(world, cluster)
+    connection = await connect(world, cluster)
     js = connection.jetstream()
     cluster.cut(0, answer="503")
     for _ in range(20):
@@ -333,7 +299,7 @@ async def test_a_server_without_jetstream_is_left_only_after_jetstream_has_answe
 
 
 async def test_a_check_ends_with_the_connection(world: World, cluster: Cluster, clock: Clock) -> None:
-    connection = await _connect(world, cluster)
+    connection = await connect(world, cluster)
     cluster.cut(0)
     with pytest.raises(PublishTimeoutError):
         await connection.jetstream().publish("orders.new")

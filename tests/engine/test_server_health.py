@@ -16,6 +16,7 @@ from jetspark.engine.server_health import (
     ServerHealth,
     is_sign_of_trouble,
     result_of_error,
+    worst_result,
 )
 from jetspark.errors import (
     JetStreamNotEnabledError,
@@ -102,11 +103,24 @@ def test_a_probe_that_may_not_have_arrived_says_nothing() -> None:
     assert all(isinstance(health.probed(at, ProbeResult.UNKNOWN, others_known=True), ProbeAgain) for at in (1, 50, 999))
 
 
-def test_a_refused_probe_ends_all_checks() -> None:
-    health = ServerHealth()
-    health.suspect(0.0)
-    assert health.probed(1.0, ProbeResult.REFUSED, others_known=True) == EndCheck()
-    assert not health.suspect(1000.0)
+@pytest.mark.parametrize(
+    ("results", "worst"),
+    [
+        ([ProbeResult.ANSWERED, ProbeResult.SILENT], ProbeResult.SILENT),
+        ([ProbeResult.UNAVAILABLE, ProbeResult.ANSWERED], ProbeResult.UNAVAILABLE),
+        ([ProbeResult.UNKNOWN, ProbeResult.UNAVAILABLE], ProbeResult.UNAVAILABLE),
+        ([ProbeResult.ANSWERED, ProbeResult.CUT_OFF, ProbeResult.SILENT], ProbeResult.CUT_OFF),
+        ([ProbeResult.REFUSED, ProbeResult.ANSWERED], ProbeResult.ANSWERED),
+        ([ProbeResult.REFUSED], ProbeResult.REFUSED),
+        ([], ProbeResult.REFUSED),
+    ],
+)
+def test_the_worst_result_of_all_prefixes_counts(results: list[ProbeResult], worst: ProbeResult) -> None:
+    assert worst_result(results) is worst
+
+
+def test_each_result_has_a_weight() -> None:
+    assert {worst_result([result]) for result in ProbeResult} == set(ProbeResult)
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ class AckSender(Protocol):
     async def wait_writable(self) -> None:
         """Wait until the transport accepts more data."""
 
-    async def request(self, subject: str, payload: Payload, timeout: float) -> Message:  # noqa: ASYNC109
-        """Send a request and return the reply."""
+    async def request_ack(self, subject: str, payload: bytes, timeout: float) -> Message:  # noqa: ASYNC109
+        """Send an acknowledgement and return the answer."""
 
 
 class Cancellable(Protocol):

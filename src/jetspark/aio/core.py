@@ -16,11 +16,10 @@ from typing import Any, Final, cast
 from jetspark.aio._interfaces import Cancellable, RequestTimer
 from jetspark.aio.drain import ConnectionDrain, down_error
 from jetspark.aio.futures import expire_request, settle_better_request, settle_ping, settle_request
-from jetspark.aio.loop_end import call_unless_loop_ends
 from jetspark.aio.message import Msg
 from jetspark.aio.reader_threads import ReaderThreads
 from jetspark.aio.requests import request_with_own_inbox
-from jetspark.aio.server_check import ServerCheck
+from jetspark.aio.server_check import CallWatch, ServerCheck
 from jetspark.aio.supervisor import Supervisor
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.connection_status import ConnectionStatus
@@ -325,6 +324,11 @@ class ConnectionCore:
             handle.cancel()
             del answered  # it may hold an exception whose traceback holds this frame
 
+    async def request_ack(self, subject: str, payload: bytes, timeout: float) -> Msg:  # noqa: ASYNC109
+        """Send an acknowledgement and wait for its answer. The server is checked if that takes long."""
+        with CallWatch(self.server_check):
+            return await self.request(subject, payload, timeout)
+
     # -- receiving -----------------------------------------------------------------------------------------------
 
     def on_consumed(self, sub: SubscriptionState) -> None:
@@ -336,13 +340,6 @@ class ConnectionCore:
     def emit(self, event: Event) -> None:
         """Report an event to the handler."""
         self._supervisor.emit(event)
-
-    def report_ended_task(self, task: asyncio.Task[None], report: Callable[[], object]) -> None:
-        """Call `report`, as the task of a callback has ended too early; not if all tasks end with the event loop."""
-        if task.cancelled():
-            call_unless_loop_ends(self.loop, lambda: None if self.closed else report())
-        else:
-            report()
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ class Msg(JetStreamMessage, gc=False, eq=False):
         self._check_ackable()
         if (sender := cast("AckSender | None", self._connection)) is not None:
             try:
-                await sender.request(self.reply, ACK, timeout)
+                await sender.request_ack(self.reply, ACK, timeout)
             except NoRespondersError:
                 raise not_acknowledged(self) from None
             except ReferenceError:

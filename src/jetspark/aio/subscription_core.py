@@ -16,6 +16,7 @@ from typing import cast
 
 from jetspark.aio.callbacks import CALLBACK_ERRORS, callback_task_ended, check_own_cancellation
 from jetspark.aio.core import ConnectionCore
+from jetspark.aio.loop_end import call_unless_loop_ends
 from jetspark.aio.message import Msg
 from jetspark.wire.errors import (
     ConnectionClosedError,
@@ -29,7 +30,7 @@ from jetspark.wire.events import ErrorOccurred, callback_failed
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import Overflow, SubscriptionState, drop_all
 
-__all__ = ["Callback", "SubscriptionCore", "open_subscription"]
+__all__ = ["Callback", "SubscriptionCore", "open_subscription", "report_ended_task"]
 
 Callback = Callable[[Msg], Awaitable[None] | None]
 """Called with each message, in order and one at a time; a coroutine function or a plain function."""
@@ -297,7 +298,15 @@ class SubscriptionCore:
         error = callback_task_ended(f"the subscription to {self.subject!r}", task)
         self.connection.client.unsubscribe(self.sub, error)
         self.connection.flush_soon()
-        self.connection.report_ended_task(task, partial(self.connection.emit, ErrorOccurred(error)))
+        report_ended_task(self.connection, task, partial(self.connection.emit, ErrorOccurred(error)))
+
+
+def report_ended_task(connection: ConnectionCore, task: asyncio.Task[None], report: Callable[[], object]) -> None:
+    """Call `report`, as the task of a callback has ended too early; not if all tasks end with the event loop."""
+    if task.cancelled():
+        call_unless_loop_ends(connection.loop, lambda: None if connection.closed else report())
+    else:
+        report()
 
 
 def open_subscription(

@@ -9,6 +9,7 @@ answer comes for `LEAVE_AFTER` seconds, and never because of the first sign.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -36,6 +37,7 @@ __all__ = [
     "ServerHealth",
     "is_sign_of_trouble",
     "result_of_error",
+    "worst_result",
 ]
 
 SUSPECT_AFTER: Final = 2.5
@@ -70,6 +72,15 @@ class ProbeResult(Enum):
     REFUSED = auto()
     """The probe cannot say anything about this server, such as without the permission for it."""
 
+
+_BY_WEIGHT: Final = (
+    ProbeResult.CUT_OFF,
+    ProbeResult.SILENT,
+    ProbeResult.UNAVAILABLE,
+    ProbeResult.UNKNOWN,
+    ProbeResult.ANSWERED,
+    ProbeResult.REFUSED,
+)
 
 _REASONS: Final = {
     ProbeResult.UNAVAILABLE: "JetStream is unavailable on this server",
@@ -111,12 +122,11 @@ class ServerHealth:
         self._since = 0.0  # begin of the trouble
         self._quiet_until = 0.0  # no check before that time
         self._not_before = 0.0  # no server is left before that time
-        self._refused = False
         self._backoff = ExponentialBackoff(SHORTEST_WAIT, LONGEST_WAIT)
 
     def suspect(self, now: float, since: float | None = None) -> bool:
         """Handle a sign of trouble that began at `since`; return whether to start a check."""
-        if self.checking or self._refused or now < self._quiet_until:
+        if self.checking or now < self._quiet_until:
             return False
         self.checking = True
         self._since = now if since is None else since
@@ -131,8 +141,6 @@ class ServerHealth:
         if result is ProbeResult.ANSWERED:
             self._backoff.reset()
             self._not_before = 0.0
-        if result is ProbeResult.REFUSED:
-            self._refused = True
         if result in {ProbeResult.ANSWERED, ProbeResult.REFUSED} or not others_known:
             self.stop(now)
             return EndCheck()
@@ -153,6 +161,11 @@ class ServerHealth:
         """End the check."""
         self.checking = False
         self._quiet_until = now + HEALTHY_FOR
+
+
+def worst_result(results: Sequence[ProbeResult]) -> ProbeResult:
+    """Return the result for the server. Each of the prefixes that a program uses was probed; one may be wrong."""
+    return min(results, key=_BY_WEIGHT.index, default=ProbeResult.REFUSED)
 
 
 def is_sign_of_trouble(error: BaseException | None) -> bool:

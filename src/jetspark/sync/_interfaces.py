@@ -24,5 +24,5 @@ class AckSender(Protocol):
     def wait_writable(self) -> None:
         """Wait until the transport accepts more data."""
 
-    def request(self, subject: str, payload: Payload, timeout: float) -> Message:
-        """Send a request and return the reply."""
+    def request_ack(self, subject: str, payload: bytes, timeout: float) -> Message:
+        """Send an acknowledgement and return the answer."""

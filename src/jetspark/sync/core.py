@@ -189,6 +189,10 @@ class ConnectionCore:
         """Send a request and wait for its answer; see `Connection.request`."""
         return cast("Msg", self.call(self.inner.request(subject, payload, timeout, headers, own_inbox=own_inbox)))
 
+    def request_ack(self, subject: str, payload: bytes, timeout: float) -> Msg:
+        """Send an acknowledgement and wait for its answer."""
+        return cast("Msg", self.call(self.inner.request_ack(subject, payload, timeout)))
+
     # -- the event loop ------------------------------------------------------------------------------------------
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:

@@ -17,6 +17,7 @@ from weakref import finalize
 
 from jetspark.aio.callbacks import CALLBACK_ERRORS, check_own_cancellation
 from jetspark.aio.core import ConnectionCore
+from jetspark.aio.server_check import ApiPrefix
 from jetspark.aio.weak_calls import weakly
 from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish, PublishStats, PublishWindow
 from jetspark.engine.server_health import SUSPECT_AFTER
@@ -91,8 +92,11 @@ class AsyncPublisher:
 
     future_type: type[PendingPublish] = PubAckFuture
 
-    def __init__(self, connection: ConnectionCore, options: AsyncPublishOptions) -> None:
+    def __init__(
+        self, connection: ConnectionCore, options: AsyncPublishOptions, api_prefix: ApiPrefix | None = None
+    ) -> None:
         client = connection.client
+        self._api_prefix = api_prefix
         self._connection = connection
         self._options = options
         self._outbound = client.outbound
@@ -221,7 +225,8 @@ class AsyncPublisher:
                 self._connection.server_check.suspect()
             self._call_on_error(future)
         elif future.done():
-            self._connection.server_check.answered = True
+            if self._api_prefix is not None:
+                self._api_prefix.answered = True
         else:
             self._set_timer(now + self._options.retry.wait)
 

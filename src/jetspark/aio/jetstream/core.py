@@ -35,6 +35,8 @@ class JetStreamCore:
         The core of the connection.
     prefix
         Prefix of each request's subject, with its final dot.
+    api_prefix
+        Whether JetStream has answered to that prefix.
     timeout
         Default timeout of the calls, in seconds.
     publish_options
@@ -55,7 +57,7 @@ class JetStreamCore:
         self.timeout = timeout
         self.publish_options = publish_options or AsyncPublishOptions()
         self.publisher: AsyncPublisher | None = None
-        connection.server_check.prefix = prefix
+        self.api_prefix = connection.server_check.use(prefix, self)
         connection.outbound.add_api_prefix(prefix)
 
     async def request(
@@ -80,7 +82,8 @@ class JetStreamCore:
 
     async def _request_once(self, request: Request[R], timeout: float, prefix: str) -> R:  # noqa: ASYNC109
         subject, payload = request.subject(prefix), request.payload()
-        with CallWatch(self.connection.server_check):
+        check = self.connection.server_check
+        with CallWatch(check, self.api_prefix if prefix == self.prefix else check.use(prefix)):
             try:
                 if request.idempotent:
                     reply = await request_with_retry(self.connection, subject, payload, timeout)
@@ -101,7 +104,7 @@ class JetStreamCore:
         seconds = self.timeout if timeout is None else timeout
         where = f"direct get from stream {request.stream!r}"
         try:
-            with CallWatch(self.connection.server_check):
+            with CallWatch(self.connection.server_check, self.api_prefix):
                 subject = request.subject(self.prefix)
                 reply = await request_with_retry(self.connection, subject, request.payload(), seconds)
         except NoRespondersError:

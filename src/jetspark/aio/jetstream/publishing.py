@@ -79,7 +79,9 @@ class Publishing(JetStreamAPI):
         usual = retry_attempts is RETRY_ATTEMPTS and retry_wait is RETRY_WAIT
         plan = _USUAL_RETRY if usual else RetryPolicy(retry_attempts, retry_wait)
         expected = fields.get("expected_stream")
-        return await publish(self._core.connection, subject, payload, together, seconds, plan, expected)
+        ack = await publish(self._core.connection, subject, payload, together, seconds, plan, expected)
+        self._core.api_prefix.answered = True
+        return ack
 
     async def publish_async(
         self,
@@ -116,7 +118,7 @@ class Publishing(JetStreamAPI):
         publisher = core.publisher
         if publisher is None or publisher.ended:
             core.connection.check_loop()
-            publisher = core.publisher = AsyncPublisher(core.connection, core.publish_options)
+            publisher = core.publisher = AsyncPublisher(core.connection, core.publish_options, core.api_prefix)
         if fields:
             headers = publish_headers(headers, fields)
         expected = fields.get("expected_stream")

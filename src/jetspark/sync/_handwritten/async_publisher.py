@@ -14,6 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 from jetspark.aio.jetstream import async_publisher as aio
+from jetspark.aio.server_check import ApiPrefix
 from jetspark.engine.publish_window import AsyncPublishOptions, PendingPublish
 from jetspark.jetstream.errors import Error, PublishTimeoutError
 from jetspark.jetstream.info import PubAck
@@ -83,9 +84,11 @@ class ThreadSafePublisher(aio.AsyncPublisher):
 
     future_type = PubAckFuture
 
-    def __init__(self, sync_connection: ConnectionCore, options: AsyncPublishOptions) -> None:
+    def __init__(
+        self, sync_connection: ConnectionCore, options: AsyncPublishOptions, api_prefix: ApiPrefix | None
+    ) -> None:
         self._sync_connection = sync_connection
-        super().__init__(sync_connection.inner, options)
+        super().__init__(sync_connection.inner, options, api_prefix)
 
     def publish(
         self, subject: str, payload: Payload, headers: HeadersLike | None, expected_stream: str | None
@@ -141,7 +144,7 @@ class PublishAsyncMixin(LoopProxy):
     def _make_publisher(self) -> aio.AsyncPublisher:
         core = core_of(self._inner)
         if core.publisher is None or core.publisher.ended:
-            core.publisher = ThreadSafePublisher(self._connection, core.publish_options)
+            core.publisher = ThreadSafePublisher(self._connection, core.publish_options, core.api_prefix)
         return core.publisher
 
 

@@ -15,6 +15,7 @@ from jetspark.aio.jetstream._drivers.error_reports import ErrorHandler, ErrorRep
 from jetspark.aio.jetstream._drivers.handlers import Callback, Handlers, check_concurrency
 from jetspark.aio.jetstream._drivers.progress_reports import ProgressReports
 from jetspark.aio.message import Msg
+from jetspark.aio.subscription_core import report_ended_task
 from jetspark.engine.pull import HANDLE, InProgressTracker
 from jetspark.jetstream.errors import DrainTimeoutError, Error
 from jetspark.jetstream.message import message_size
@@ -301,7 +302,7 @@ class ConsumeCore:
         self.source.ready.clear()
         self.wake()
         if self._handlers is not None and not self._handlers.running:
-            self.connection.report_ended_task(task, self.errors.report_end)
+            report_ended_task(self.connection, task, self.errors.report_end)
 
 
 class ConsumeReader:
