@@ -37,6 +37,7 @@ MODULES = (
     "bench.streaming_figures",
     "bench.memory_figures",
     "bench.core_figures",
+    "bench.key_value_figures",
 )
 """Where the figures are, in the order in which a round measures them."""
 
