@@ -179,9 +179,12 @@ class _Translation:
 
     def _method(self, node: Function, name: str) -> Iterator[str]:
         decorators = [_text(decorator) for decorator in node.decorator_list]
-        if node.returns is None or any(decorator != "property" for decorator in decorators):
+        if node.returns is None or any(decorator not in {"overload", "property"} for decorator in decorators):
             raise ValueError(f"{node.name}: no translation for its decorators, or no return type")
         kind = node.returns
+        if "overload" in decorators:
+            yield f"    @overload\n    def {name}({self._parameters(node.args)}) -> {self._types.front(kind)}: ..."
+            return
         if decorators:
             yield from self._property(name, kind, ast.get_docstring(node))
             return

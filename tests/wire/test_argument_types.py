@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import pytest
 
+from jetspark.jetstream.message_columns import ArrowStream
 from jetspark.wire import argument_types
-from jetspark.wire.argument_types import check_arguments, checks_arguments
+from jetspark.wire.argument_types import check_arguments, checks_arguments, kind_of
 from jetspark.wire.errors import ArgumentError
 
 
@@ -64,3 +66,14 @@ def test_more_combinations_than_can_be_remembered_are_still_checked(monkeypatch:
         assert {handle.call(text) for text in texts} == {"xaNone"}
         with pytest.raises(ArgumentError):
             handle.call(3)  # type: ignore[arg-type]
+
+
+def test_an_object_of_any_library_fits_a_protocol_by_its_methods() -> None:
+    class Columns:
+        def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object:
+            return None
+
+    kind = kind_of(Mapping[str, bytes] | ArrowStream)
+    assert all(kind.fits(value) for value in (Columns(), {"a": b"1"}))
+    assert not any(kind.fits(value) for value in ({"a": 1}, [b"1"], None, 5))
+    assert kind.wanted == "a mapping of text to bytes or an ArrowStream"

@@ -7,7 +7,7 @@ written is an error: a message id in a column of another name, for instance, wou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.wire.arguments import nearest_name
@@ -17,11 +17,20 @@ __all__ = [
     "ENTRY_WRITABLE",
     "READABLE",
     "WRITABLE",
+    "ArrowStream",
     "find_column",
     "find_entry_column",
     "find_entry_write_columns",
     "find_write_columns",
 ]
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Columns of any library that exchanges Arrow data: pyarrow, pandas, polars, DuckDB and others."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object: ...
+
 
 READABLE: Final = ("subject", "data", "headers", "stream", "sequence", "timestamp", "timestamp_ns")
 """Columns of a read, in their order."""

@@ -146,6 +146,8 @@ def kind_of(annotation: Any) -> Kind:
         )
     if origin is abc.Callable or annotation is abc.Callable:
         return Kind("a function", callable)
+    if getattr(annotation, "_is_runtime_protocol", False):
+        return _instance_of(annotation)
     if getattr(origin or annotation, "_is_protocol", False) or annotation is Any or isinstance(annotation, _Unknown):
         return _ANYTHING
     if origin is not None and isinstance(origin, type):
@@ -155,10 +157,13 @@ def kind_of(annotation: Any) -> Kind:
             return Kind("a dict", lambda value: isinstance(value, dict))
         if issubclass(annotation, Enum) and issubclass(annotation, str):
             return Kind("a member of its enumeration or its text", lambda value: isinstance(value, str), (str,))
-        named = annotation.__mro__[1] if annotation.__mro__[1] in {timedelta, datetime} else annotation
-        article = "an" if named.__name__[0] in "AEIO" else "a"
-        return Kind(f"{article} {named.__name__}", lambda value: isinstance(value, named))
+        return _instance_of(annotation.__mro__[1] if annotation.__mro__[1] in {timedelta, datetime} else annotation)
     return _ANYTHING
+
+
+def _instance_of(named: type) -> Kind:
+    article = "an" if named.__name__[0] in "AEIO" else "a"
+    return Kind(f"{article} {named.__name__}", lambda value: isinstance(value, named))
 
 
 def _any_of(kinds: list[Kind]) -> Kind:

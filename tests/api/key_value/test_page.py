@@ -19,9 +19,12 @@ import asyncio, jetspark
 {functions}
 async def main(url):
     async with await jetspark.connect(url) as connection:
-        users = await connection.jetstream().key_value("users")
-        for function in (keys, many, columns, follow):
+        js = connection.jetstream()
+        users = await js.key_value("users")
+        for function in (keys, many, columns):
             await function(users)
+        await copy(users, await js.create_key_value(bucket="others"))
+        await follow(users)
 asyncio.run(main({server.url!r}))
 """).splitlines()
     assert lines[0].startswith("{'ada': b'1815', 'grace': b'1906'} 10")

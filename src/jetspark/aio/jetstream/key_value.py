@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 from jetspark.aio.jetstream._drivers.key_value import as_bytes, ttl_field
 from jetspark.aio.jetstream._drivers.key_value_many import (
@@ -13,14 +13,18 @@ from jetspark.aio.jetstream._drivers.key_value_many import (
     write_many,
 )
 from jetspark.aio.jetstream.batch_publisher import BatchPublisher
-from jetspark.aio.jetstream.key_value_columns import KeyValueColumns
+from jetspark.aio.jetstream.key_value_columns import KeyValueColumns, put_columns
 from jetspark.engine.key_value_write import create_key, update_key, write_marker
 from jetspark.engine.watch import MARKERS_KEPT, READ_TIMEOUT
 from jetspark.jetstream.errors import ConfigError, WrongLastSequenceError
 from jetspark.jetstream.key_value import KeyValueOperation
+from jetspark.jetstream.message_columns import ArrowStream
 from jetspark.jetstream.publish import PublishFields
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.outbound import Payload
+
+if TYPE_CHECKING:
+    from jetspark import bulk
 
 __all__ = ["KeyValue"]
 
@@ -110,39 +114,90 @@ class KeyValue(KeyValueColumns):
         """
         return await self._core.run(update_key(self.bucket, key, revision), key, as_bytes(value), {}, timeout)
 
+    @overload
     async def put_many(
         self,
         values: Mapping[str, Payload | str | None],
         *,
         revisions: Mapping[str, int] | None = None,
         atomic: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, int]: ...
+
+    @overload
+    async def put_many(
+        self,
+        values: ArrowStream,
+        *,
+        revisions: Mapping[str, int] | None = None,
+        atomic: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> bulk.PublishReport: ...
+
+    @overload
+    async def put_many(
+        self,
+        values: Mapping[str, Payload | str | None] | ArrowStream,
+        *,
+        revisions: Mapping[str, int] | None = None,
+        atomic: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> dict[str, int] | bulk.PublishReport: ...
+
+    async def put_many(
+        self,
+        values: Mapping[str, Payload | str | None] | ArrowStream,
+        *,
+        revisions: Mapping[str, int] | None = None,
+        atomic: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
-    ) -> dict[str, int]:
+    ) -> dict[str, int] | bulk.PublishReport:
         """Set many keys without waiting for each; return the new revision of each key. None deletes a key.
+
+            await bucket.put_many({"ada": b"1815", "alan": None})
+            await bucket.put_many(frame)  # of pyarrow, pandas, polars
+
+        Columns go over a connection of their own, in a thread, and return counts instead: `count`, `first_sequence`,
+        `last_sequence`. They need the `arrow` extra.
 
         Parameters
         ----------
+        values
+            A mapping, or columns: `key` and `value` (binary or string; null deletes the key), and optionally
+            `operation` (`PUT`, `DEL` or `PURGE`), `expected_revision` (null for none, 0 for a key that must not exist),
+            `ttl` (a duration, or text such as `30s`), `headers` and `msg_id`. `revision` and `created` of a read are
+            left out. Rows of one key keep their order. All rows are checked before the first one is sent; those of a
+            `pyarrow.RecordBatchReader` batch by batch.
         revisions
-            Expected newest revisions of some of the keys; 0 for a key that must not exist.
+            Expected newest revisions of some of the keys of a mapping; 0 for a key that must not exist.
         atomic
-            Store all of them or none: at most 1,000 keys, in a bucket with `allow_atomic`.
+            Store all keys of a mapping or none: at most 1,000 keys, in a bucket with `allow_atomic`.
         timeout
             Seconds to wait for each answer; None takes `timeout` of the context.
 
         Raises
         ------
         WrongLastRevisionError
-            A newest revision is another one. With `atomic` nothing was stored, else the other keys were.
+            A newest revision is another one. With `atomic` nothing was stored, else the other keys were; of columns,
+            the rows up to that point were.
         AtomicPublishDisabledError
             `atomic` is given, and the bucket has no `allow_atomic` (10174).
+        ConfigError
+            A column is missing, unknown or of another type, or an option is not for columns. Nothing was sent.
+        PublishRefusedError
+            The server refused a row of columns for another reason; `report` says what is stored.
         Error
             As for `put`; the first error of a key is raised when all keys are answered.
         """
         core, expected = self._core, revisions or {}
+        seconds = core.js.timeout if timeout is None else timeout
+        if not isinstance(values, Mapping):
+            if atomic or revisions is not None:
+                raise ConfigError("atomic and revisions are for a mapping; columns have a column expected_revision")
+            return await put_columns(core, values, seconds)
         for key in expected.keys() - values.keys():
             raise ConfigError(f"revisions has key {key!r}, which values does not have")
         writes = [core.prepare(key, value, expected.get(key)) for key, value in values.items()]
-        seconds = core.js.timeout if timeout is None else timeout
         if not atomic:
             return as_mapping(await write_many(core, writes, seconds), expected, core.bucket)
         batch = BatchPublisher(core.js.connection, None, seconds, core.js.publish_options.retry)

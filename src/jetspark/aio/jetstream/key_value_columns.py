@@ -1,4 +1,4 @@
-"""The reads of a key-value bucket as Arrow columns. They need the `arrow` extra."""
+"""A key-value bucket as Arrow columns: reads, and writes of many keys. They need the `arrow` extra."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from jetspark.aio.jetstream._drivers.key_value import KeyValueCore
 from jetspark.aio.jetstream.arrow import ScanReader, run_over_connection, scan_by
 from jetspark.aio.jetstream.key_value_reads import KeyValueReads
 from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.message_columns import ArrowStream
 from jetspark.wire.argument_types import checks_arguments
 
 if TYPE_CHECKING:
     from jetspark import bulk
     from jetspark.bulk.key_value_reads import KeyValueRead
 
-__all__ = ["KeyValueColumns"]
+__all__ = ["KeyValueColumns", "put_columns"]
 
 
 @checks_arguments()
@@ -153,3 +155,12 @@ class KeyValueColumns(KeyValueReads):
             timeout,
             retry_timeout,
         )
+
+
+async def put_columns(bucket: KeyValueCore, rows: ArrowStream, timeout: float) -> bulk.PublishReport:  # noqa: ASYNC109
+    """Write rows over a new connection with the context's settings, in a thread; see `KeyValue.put_many`."""
+    from jetspark.bulk.key_value_writes import put_rows
+
+    js = bucket.js
+    write = partial(put_rows, bucket=bucket.bucket, rows=rows, prefix=js.prefix, timeout=timeout)
+    return await run_over_connection(js, write)

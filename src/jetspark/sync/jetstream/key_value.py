@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 from jetspark.aio.jetstream import key_value as aio
 from jetspark.engine.watch import MARKERS_KEPT, READ_TIMEOUT
+from jetspark.jetstream.message_columns import ArrowStream
 from jetspark.sync.jetstream.key_value_columns import KeyValueColumns
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.outbound import Payload
+
+if TYPE_CHECKING:
+    from jetspark import bulk
 
 __all__ = ["KeyValue"]
 
@@ -94,6 +98,7 @@ class KeyValue(KeyValueColumns):
         """
         return self._call(self._inner.update(key, value, revision, timeout=timeout))
 
+    @overload
     def put_many(
         self,
         values: Mapping[str, Payload | str | None],
@@ -101,24 +106,67 @@ class KeyValue(KeyValueColumns):
         revisions: Mapping[str, int] | None = None,
         atomic: bool = False,
         timeout: float | None = None,
-    ) -> dict[str, int]:
+    ) -> dict[str, int]: ...
+    @overload
+    def put_many(
+        self,
+        values: ArrowStream,
+        *,
+        revisions: Mapping[str, int] | None = None,
+        atomic: bool = False,
+        timeout: float | None = None,
+    ) -> bulk.PublishReport: ...
+    @overload
+    def put_many(
+        self,
+        values: Mapping[str, Payload | str | None] | ArrowStream,
+        *,
+        revisions: Mapping[str, int] | None = None,
+        atomic: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, int] | bulk.PublishReport: ...
+    def put_many(
+        self,
+        values: Mapping[str, Payload | str | None] | ArrowStream,
+        *,
+        revisions: Mapping[str, int] | None = None,
+        atomic: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, int] | bulk.PublishReport:
         """Set many keys without waiting for each; return the new revision of each key. None deletes a key.
+
+            bucket.put_many({"ada": b"1815", "alan": None})
+            bucket.put_many(frame)  # of pyarrow, pandas, polars
+
+        Columns go over a connection of their own, in a thread, and return counts instead: `count`, `first_sequence`,
+        `last_sequence`. They need the `arrow` extra.
 
         Parameters
         ----------
+        values
+            A mapping, or columns: `key` and `value` (binary or string; null deletes the key), and optionally
+            `operation` (`PUT`, `DEL` or `PURGE`), `expected_revision` (null for none, 0 for a key that must not exist),
+            `ttl` (a duration, or text such as `30s`), `headers` and `msg_id`. `revision` and `created` of a read are
+            left out. Rows of one key keep their order. All rows are checked before the first one is sent; those of a
+            `pyarrow.RecordBatchReader` batch by batch.
         revisions
-            Expected newest revisions of some of the keys; 0 for a key that must not exist.
+            Expected newest revisions of some of the keys of a mapping; 0 for a key that must not exist.
         atomic
-            Store all of them or none: at most 1,000 keys, in a bucket with `allow_atomic`.
+            Store all keys of a mapping or none: at most 1,000 keys, in a bucket with `allow_atomic`.
         timeout
             Seconds to wait for each answer; None takes `timeout` of the context.
 
         Raises
         ------
         WrongLastRevisionError
-            A newest revision is another one. With `atomic` nothing was stored, else the other keys were.
+            A newest revision is another one. With `atomic` nothing was stored, else the other keys were; of columns,
+            the rows up to that point were.
         AtomicPublishDisabledError
             `atomic` is given, and the bucket has no `allow_atomic` (10174).
+        ConfigError
+            A column is missing, unknown or of another type, or an option is not for columns. Nothing was sent.
+        PublishRefusedError
+            The server refused a row of columns for another reason; `report` says what is stored.
         Error
             As for `put`; the first error of a key is raised when all keys are answered.
         """

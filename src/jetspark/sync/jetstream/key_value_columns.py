@@ -1,4 +1,4 @@
-"""The reads of a key-value bucket as Arrow columns. They need the `arrow` extra.
+"""A key-value bucket as Arrow columns: reads, and writes of many keys. They need the `arrow` extra.
 
 Made by `tools/make_sync.py` from `jetspark.aio.jetstream.key_value_columns`: change that, then `make sync`.
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jetspark.aio.jetstream import key_value_columns as aio
+from jetspark.aio.jetstream.key_value_columns import put_columns
 from jetspark.sync._handwritten.arrow import ScanReader
 from jetspark.sync.jetstream.key_value_reads import KeyValueReads
 from jetspark.wire.argument_types import checks_arguments
@@ -16,7 +17,7 @@ from jetspark.wire.argument_types import checks_arguments
 if TYPE_CHECKING:
     from jetspark import bulk
 
-__all__ = ["KeyValueColumns"]
+__all__ = ["KeyValueColumns", "put_columns"]
 
 
 @checks_arguments()
