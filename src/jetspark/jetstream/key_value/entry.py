@@ -148,8 +148,12 @@ def _values(entry: KeyValueEntry) -> tuple[object, ...]:
     return tuple(getattr(entry, name) for name in _NAMES)
 
 
+_OF_METADATA: Final = frozenset({"revision", "created_ns", "delta"})
+_OF_CONTENT: Final = frozenset({"key", "value", "operation", "expired", "size", "headers"})
+
+
 class DeliveredEntry(KeyValueEntry):
-    """An entry of a watch. It is decoded when one of its attributes is first used.
+    """An entry of a watch. It is decoded when its attributes are first used: its content, and its place in the stream.
 
     Parameters
     ----------
@@ -161,28 +165,37 @@ class DeliveredEntry(KeyValueEntry):
         The message of the consumer.
     """
 
-    __slots__ = ("_message", "_prefix")
+    __slots__ = ("_content", "_delivery", "_prefix")  # the message, until it is decoded
 
     def __init__(self, bucket: str, prefix: str, message: JetStreamMessage) -> None:
         self.bucket = bucket
-        self._message: JetStreamMessage | None = message
+        self._content: JetStreamMessage | None = message
+        self._delivery: JetStreamMessage | None = message
         self._prefix = prefix
 
     def __getattr__(self, name: str) -> object:
-        """Decode the message: this attribute is not set yet."""
-        message = self._message if name in _NAMES else None
-        if message is None:
+        """Decode the part of the message that has this attribute, which is not set yet."""
+        if name in _OF_METADATA and self._delivery is not None:
+            metadata, self._delivery = self._delivery.metadata, None
+            self.revision = metadata.stream_sequence
+            self.created_ns = metadata.timestamp_ns
+            self.delta = metadata.num_pending
+        elif name in _OF_CONTENT and self._content is not None:
+            message, self._content = self._content, None
+            self.key = message.subject.removeprefix(self._prefix)
+            self.value, self.size = message.payload, len(message.payload)
+            self.operation, self.expired = KeyValueOperation.PUT, False
+            if message.raw_header:
+                self._read_headers(message.headers)
+        elif name == "headers":  # there are none
+            self.headers = Headers()
+        else:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self._message = None
-        metadata, headers = message.metadata, message.headers
-        left_out = names.MSG_SIZE in headers
-        self.key = message.subject.removeprefix(self._prefix)
-        self.value = None if left_out else message.payload
-        self.size = _read_size(headers) if left_out else len(message.payload)
-        self.revision = metadata.stream_sequence
-        self.created_ns = metadata.timestamp_ns
-        self.delta = metadata.num_pending
-        self.headers = headers
-        self.operation, self.expired = read_operation(headers)
         value: object = getattr(self, name)
         return value
+
+    def _read_headers(self, headers: Headers) -> None:
+        self.headers = headers
+        self.operation, self.expired = read_operation(headers)
+        if names.MSG_SIZE in headers:
+            self.value, self.size = None, _read_size(headers)
