@@ -184,7 +184,10 @@ def _container(origin: type, parts: list[Kind]) -> Kind:
             f"a mapping of {key.wanted} to {item.wanted}",
             lambda value: (
                 isinstance(value, abc.Mapping)
-                and all(key.fits(name) and item.fits(each) for name, each in value.items())
+                and all(
+                    (type(name) in key.exact or key.fits(name)) and (type(each) in item.exact or item.fits(each))
+                    for name, each in value.items()
+                )
             ),
             by_value=True,
         )

@@ -29,6 +29,7 @@ MAX_FILTERS: Final = 256
 """Maximum number of filters of one watch."""
 _RESERVED: Final = "_kv"
 
+_KEY: Final = re.compile(r"[-/_=A-Za-z0-9]+(?:\.[-/_=A-Za-z0-9]+)*", re.ASCII)
 _BAD_IN_KEY: Final = re.compile(r"[^-/_=.A-Za-z0-9]", re.ASCII)
 _WILDCARDS: Final = frozenset("*>")
 
@@ -68,10 +69,9 @@ def check_key(key: str, prefix: str, *, writing: bool = False) -> str:
         The key cannot be used.
     """
     _check_text(key, "key", prefix)
-    bad = _BAD_IN_KEY.search(key)
-    if bad:
-        raise InvalidKeyError(f"key {key!r} has {bad[0]!r}; a key is made of letters, digits and - / _ = .")
-    if "" in key.split("."):
+    if _KEY.fullmatch(key) is None:
+        if bad := _BAD_IN_KEY.search(key):
+            raise InvalidKeyError(f"key {key!r} has {bad[0]!r}; a key is made of letters, digits and - / _ = .")
         raise InvalidKeyError(f"key {key!r} has a dot at its start, at its end or next to a dot")
     if writing and key.startswith(_RESERVED):
         raise InvalidKeyError(f"key {key!r} begins with {_RESERVED}, which is reserved")

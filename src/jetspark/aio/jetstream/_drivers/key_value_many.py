@@ -60,8 +60,9 @@ async def read_newest(bucket: KeyValueCore, options: WatchOptions, timeout: floa
     found: dict[str, KeyValueEntry] = {}
     newest = 0
     async for page in entry_pages(bucket, options, timeout):
+        if page:
+            newest = page[-1].revision
         for entry in page:
-            newest = entry.revision
             found.pop(entry.key, None)  # so that the order is that of the revisions
             if not entry.is_marker:
                 found[entry.key] = entry
@@ -83,8 +84,10 @@ async def write_many(
     await publisher.wait_completed(None)
     outcomes: dict[str, int | Error] = {}
     for key, future in futures:
-        problem = future.exception()
-        outcomes[key] = future.result().sequence if problem is None else problem
+        try:
+            outcomes[key] = future.result().sequence
+        except Error as problem:
+            outcomes[key] = problem
     return outcomes
 
 
