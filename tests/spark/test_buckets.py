@@ -239,6 +239,8 @@ def test_the_history_has_every_stored_revision_in_parallel_parts(nats: Nats) -> 
     assert pairs(bucket.batch(includeDeletes="false", **HISTORY)) == [("a", 2), ("a", 3), ("a", 4), ("b", 5)]
     bounds = {"startingOffsets": f'{{"{bucket.name}": 3}}', "endingOffsets": f'{{"{bucket.name}": 5}}'}
     assert pairs(bucket.batch(minPartitions="2", **bounds, **HISTORY)) == [("a", 3), ("a", 4)]
+    first = {"startingOffsets": f'{{"{bucket.name}": 1}}'}  # it was replaced, which is no loss
+    assert len(bucket.batch(**first, **HISTORY)) == 5
     assert bucket.batch(startingTimestamp="2100-01-01T00:00:00Z", **HISTORY) == []
     options = read_options({"servers": nats.url, "bucket": bucket.name, "minPartitions": "3", **HISTORY})
     assert len(FilteringReader(entry_schema(False), options).partitions()) == 3

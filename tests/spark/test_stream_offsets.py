@@ -11,15 +11,14 @@ from jetspark.errors import ConfigError
 from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo, StreamState, Timestamp
 from jetspark.spark.options.values import Position, PositionKind
 from jetspark.spark.streams.offsets import (
+    InitialSnapshot,
     StreamExtent,
     StreamOffset,
-    Truncation,
     decode_offsets,
     drops_single_messages,
     encode_offsets,
-    resume,
-    start_offset,
 )
+from jetspark.spark.streams.resume import Truncation, resume, start_offset
 
 CREATED = 1_767_225_600_000_000_001
 TEXT = "2026-01-01T00:00:00.000000001Z"
@@ -194,3 +193,28 @@ def test_the_extent_of_a_stream_is_read_from_the_server() -> None:
         StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED), StreamState(first_sequence=8, last_sequence=7)
     )
     assert StreamExtent.of(purged, ()) == StreamExtent("ORDERS", CREATED, 8, 8, 1)
+
+
+def test_an_offset_keeps_the_snapshot_of_its_bucket() -> None:
+    offset = StreamOffset(CREATED, 7, start=4, ahead=True, snapshot=InitialSnapshot(10, 5))
+    document = encode_offsets({"KV_B": offset})
+    assert json.dumps(document) == json.dumps(document, sort_keys=True)
+    assert decode_offsets(document, ["KV_B"]) == {"KV_B": offset}
+    assert (offset.in_snapshot, offset.at_whole_snapshot) == (True, True)
+    after = StreamOffset(CREATED, 11, snapshot=InitialSnapshot(10, 5))
+    assert (after.in_snapshot, after.at_whole_snapshot) == (False, False)
+    assert not StreamOffset(CREATED, 7, snapshot=InitialSnapshot(10, 1)).at_whole_snapshot
+    for wrong in ({"snapshot": -1, "history": 1}, {"snapshot": 1}, {"snapshot": "1", "history": 1}):
+        entry = {"created": TEXT, "next": 7, **wrong}
+        with pytest.raises(ConfigError, match="cannot be read"):
+            decode_offsets({"streams": {"KV_B": entry}, "version": 1}, ["KV_B"])
+
+
+def test_a_snapshot_ends_where_its_bucket_lost_its_end() -> None:
+    offset = StreamOffset(CREATED, 7, snapshot=InitialSnapshot(10, 1))
+    at, _ = resume(offset, extent(9, 20, drops_single=True))
+    assert (at.next, at.snapshot) == (9, InitialSnapshot(10, 1))
+    at, _ = resume(offset, extent(1, 5), Truncation(5, None))
+    assert (at.next, at.snapshot, at.in_snapshot) == (5, InitialSnapshot(4, 1), False)
+    at, losses = resume(offset, extent(1, 5, created_ns=CREATED + 1))
+    assert (at.next, at.snapshot, at.in_snapshot, len(losses)) == (1, InitialSnapshot(0, 1), False, 1)

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -27,20 +27,18 @@ import pyarrow as pa
 from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer_source import ConsumerSource, consumer_config
-from jetspark.bulk.direct_get_replies import DirectMessages
-from jetspark.bulk.direct_get_source import chain_length, check_direct, check_increasing, request_many
+from jetspark.bulk.direct_get_source import check_direct
 from jetspark.bulk.leader_queries import has_replicas, next_matching_sequence
+from jetspark.bulk.multi_last import MultiLast
 from jetspark.bulk.range_source import DecodedMessages, ReadLimits, ReadMethod, ReadTarget
 from jetspark.bulk.retry import RetryTimer, request_with_retry
 from jetspark.engine.ranges import InterruptedReadError, RangeProgress
 from jetspark.engine.retry import can_resume
 from jetspark.jetstream import ConsumerConfig, DeliverPolicy, RetentionPolicy, StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest, StreamSubjectsRequest, all_subjects
-from jetspark.jetstream.direct_get import DirectBatchEnd, DirectMultiLastRequest
 from jetspark.jetstream.errors import Error, RequestTimeoutError
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
 from jetspark.wire.argument_types import checks_arguments
-from jetspark.wire.reply_tokens import new_tokens
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +48,6 @@ __all__ = ["ArrowTable", "Snapshot", "last_of_each", "last_per_subject"]
 
 _EVERYTHING: Final = ">"
 _NO_END: Final = 1 << 62
-_MAX_SUBJECTS: Final = 1024
-"""Most subjects of a `multi_last`; the server refuses more (413)."""
 
 
 class ArrowTable:
@@ -284,9 +280,6 @@ class _DirectSnapshot:
     def __init__(self, target: ReadTarget, schema: pa.Schema) -> None:
         self._target = target
         self._schema = schema
-        self._where = f"direct get from stream {target.stream!r}"
-        self._inbox = target.connection.new_inbox()
-        self._next_token = new_tokens()
 
     def read(self, up_to: int) -> pa.Table:
         """Return the last messages as of a sequence (DIR-09).
@@ -296,20 +289,13 @@ class _DirectSnapshot:
         InterruptedReadError
             A reply is missing, or a new message has removed the last message of a subject.
         """
-        subjects = self._subjects() if up_to else []
-        connection = self._target.connection
-        self._sid = connection.subscribe(f"{self._inbox}.*")
         batches: list[pa.RecordBatch] = []
-        try:
-            for at in range(0, len(subjects), _MAX_SUBJECTS):
-                some = tuple(subjects[at : at + _MAX_SUBJECTS])
-                found = list(self._last(DirectMultiLastRequest(self._target.stream, some, up_to_sequence=up_to)))
+        subjects = self._subjects() if up_to else []
+        with MultiLast(self._target, self._schema) as reader:
+            for some, found in reader.read(subjects, up_to):
                 batches += found
                 missing = set(some).difference(*(batch.column("subject").to_pylist() for batch in found))
-                self._check_missing(missing, up_to)
-        finally:
-            if not connection.closed:
-                connection.unsubscribe(self._sid)
+                self._check_missing(reader, missing, up_to)
         return pa.Table.from_batches(batches, self._schema).sort_by("sequence")
 
     def _subjects(self) -> list[str]:
@@ -327,35 +313,15 @@ class _DirectSnapshot:
                 found.update(done.value.state.subjects or {})
         return list(found)
 
-    def _last(self, request: DirectMultiLastRequest | None) -> Iterator[pa.RecordBatch]:
-        """Yield all pages of a request."""
-        while request is not None:
-            page, request = replace(request, max_bytes=self._target.limits.max_bytes_in_flight), None
-            last = 0
-            reply_to = f"{self._inbox}.{self._next_token().decode()}"
-            for reply in request_many(self._target, page, reply_to, self._sid, self._where):
-                if isinstance(reply, DirectMessages):
-                    check_increasing(reply, max(last + 1, page.sequence or 1), self._where)
-                    if chain_length(reply, last) < len(reply):
-                        raise InterruptedReadError(f"{self._where}: a message after sequence {last} is missing")
-                    last = int(reply.sequence[-1])
-                    yield reply.to_record_batch(self._schema)
-                else:
-                    self._check_end(reply, last)
-                    request = page.next_request(reply)
-
-    def _check_end(self, end: DirectBatchEnd, last: int) -> None:
-        if (end.found and end.last_sequence != last) or (not end.found and last):
-            raise InterruptedReadError(f"{self._where}: the batch was cut off after sequence {last}")
-
-    def _check_missing(self, missing: set[str], up_to: int) -> None:
+    def _check_missing(self, reader: MultiLast, missing: set[str], up_to: int) -> None:
         """Check subjects without a message up to the sequence: a new message may have removed their last one."""
         if not missing:
             return
         if _keeps_all(_stream_info(self._target)):
             return
-        for batch in self._last(DirectMultiLastRequest(self._target.stream, tuple(missing))):
-            raise InterruptedReadError(
-                f"{self._where}: a message after sequence {up_to} has replaced the last message of subject "
-                f"{batch.column('subject')[0].as_py()}"
-            )
+        for _, found in reader.read(tuple(missing)):
+            for batch in found:
+                raise InterruptedReadError(
+                    f"{reader.where}: a message after sequence {up_to} has replaced the last message of subject "
+                    f"{batch.column('subject')[0].as_py()}"
+                )

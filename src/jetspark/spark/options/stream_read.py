@@ -108,9 +108,9 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
         )
     _check_bucket(parsed)
     release = _release_options(parsed)
-    purging = release.mode is CommitMode.PURGE
+    from_first = release.mode is CommitMode.PURGE or parsed[table.INITIAL_SNAPSHOT]
     return StreamReadOptions(
-        read=make_read_options(parsed, EARLIEST if purging else LATEST),
+        read=make_read_options(parsed, EARLIEST if from_first else LATEST),
         limits=_limits(parsed),
         poll_interval=parsed[table.POLL_INTERVAL],
         release=release,

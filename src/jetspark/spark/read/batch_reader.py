@@ -102,7 +102,8 @@ class JetStreamReader(DataSourceReader):
             stream, info.state, options.starts[stream], options.ends[stream], bounds, sequence_at
         )
         for loss in losses:
-            report_loss(loss, options)
+            if options.bucket is None or not loss.gone:  # a bucket replaces revisions; that is no loss
+                report_loss(loss, options)
         return each
 
 

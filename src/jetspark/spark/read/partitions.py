@@ -19,7 +19,7 @@ from jetspark.spark.streams.buckets import EntrySelection
 from jetspark.spark.streams.offsets import StreamExtent
 from jetspark.spark.streams.ranges import StreamRange
 
-__all__ = ["StreamPartition", "plan_partitions", "split_ranges"]
+__all__ = ["StreamPartition", "plan_partitions", "split_ranges", "whole_partition"]
 
 MIN_SEQUENCES_PER_PARTITION: Final = 50_000
 """Minimum number of sequences of a partition, unless an option requires more partitions."""
@@ -47,6 +47,8 @@ class StreamPartition(InputPartition):
         Consumer that makes the stream retain the range while it is read; None if none is needed.
     entries
         The entries to read, if the stream is read as a bucket.
+    newest_only
+        Whether only the newest entry of each key is read, of all that the range has.
     """
 
     stream: str
@@ -57,6 +59,7 @@ class StreamPartition(InputPartition):
     replicated: bool = False
     commit_consumer: str | None = None
     entries: EntrySelection | None = None
+    newest_only: bool = False
 
     def clip(self, first: int, end: int) -> StreamPartition:
         """Return the part between two sequences, the second one excluded. It may be empty."""
@@ -122,10 +125,11 @@ def plan_partitions(
         max_records=options.max_records_per_partition,
         cores=cores,
     )
-    return [_partition(each, extents[each.stream]) for each in parts]
+    return [whole_partition(each, extents[each.stream]) for each in parts]
 
 
-def _partition(each: StreamRange, extent: StreamExtent) -> StreamPartition:
+def whole_partition(each: StreamRange, extent: StreamExtent) -> StreamPartition:
+    """Return a range as one partition."""
     return StreamPartition(
         each.stream, extent.created_ns, each.start, each.end, extent.drops_single_messages, extent.replicated
     )

@@ -80,9 +80,10 @@ class RangeReader:
 
         timer = RetryTimer(self.options.retry_timeout)
         with borrow_connection(self.options.server.connect, self.options.retry_timeout) as connection:
+            read_once = self._read_newest if part.newest_only else self._read_once
             done = False
             while not done:
-                done = yield from self._read_once(connection, part, timer)
+                done = yield from read_once(connection, part, timer)
             if part.commit_consumer is not None:
                 self._check_retained(connection, part, part.commit_consumer)
 
@@ -102,6 +103,41 @@ class RangeReader:
                 first = part.start if last is None else last + 1
                 report_loss(Loss(part.stream, first, part.end - 1, str(error)), self.options)
             _log_counts(part, batches.report, time.monotonic() - begin)
+        return True
+
+    def _read_newest(
+        self, connection: Connection, part: StreamPartition, timer: RetryTimer
+    ) -> Generator[pa.RecordBatch, None, bool]:
+        """Read the newest entry of each key in the partition; return as `_read_once`."""
+        from jetspark.bulk.last_up_to import last_up_to
+
+        assert part.entries is not None
+        options, server = self.options, self.options.server
+        conversion = conversion_of(self.rows, part.entries)
+        try:
+            found = last_up_to(
+                connection,
+                part.stream,
+                part.end - 1,
+                subjects=part.entries.subjects,
+                columns=conversion.columns,
+                max_bytes_in_flight=options.bytes_in_flight,
+                timeout=server.request_timeout,
+                retry_timeout=options.retry_timeout,
+                prefix=server.api_prefix,
+            )
+        except StreamNotFoundError as error:
+            report_loss(Loss(part.stream, part.start, part.end - 1, str(error)), options)
+            return True
+        end = StreamOffset(part.created_ns, part.end)
+        if part.replicated and end.is_past_end(time_ns(found.created), found.sequence) and timer.wait():
+            return False
+        if time_ns(found.created) != part.created_ns:
+            reason = "the stream was deleted and created again after the read was planned"
+            report_loss(Loss(part.stream, part.start, part.end - 1, reason), options)
+            return True
+        for batch in found.table.to_batches(max_chunksize=options.batch_rows):
+            yield conversion.apply(batch)
         return True
 
     def _check_retained(self, connection: Connection, part: StreamPartition, commit_consumer: str) -> None:

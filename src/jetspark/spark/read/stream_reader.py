@@ -7,6 +7,7 @@ every few milliseconds while nothing is new, so the server is asked about an idl
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import time
@@ -32,27 +33,28 @@ from jetspark.spark.read.admission import (
     default_read_limit,
     effective_limits,
 )
-from jetspark.spark.read.partitions import StreamPartition, plan_partitions
+from jetspark.spark.read.partitions import StreamPartition, plan_partitions, whole_partition
 from jetspark.spark.read.range_reader import RangeReader, report_loss
-from jetspark.spark.streams.buckets import select_entries
+from jetspark.spark.streams.buckets import EntrySelection, expires_silently, history_of, select_entries
 from jetspark.spark.streams.offsets import (
+    InitialSnapshot,
     StreamExtent,
     StreamOffset,
-    Truncation,
     decode_offsets,
     encode_ends,
     encode_offsets,
     planned_cores,
-    resume,
-    start_offset,
 )
 from jetspark.spark.streams.ranges import Loss, StreamRange
+from jetspark.spark.streams.resume import Truncation, resume, start_offset
 from jetspark.spark.streams.state import StreamStates
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["JetStreamStreamReader"]
+
+_log: Final = logging.getLogger(__name__)
 
 _MAX_REPORTED_LOSSES: Final = 2
 """Maximum losses of a stream at one offset: messages before its first one, and those that its consumer lost."""
@@ -76,6 +78,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._verified: dict[str, StreamOffset] = {}  # by stream, the last offset up to which it held what was read
         self._reached: Mapping[str, StreamOffset] = {}
         self._has_planned = False
+        self._warned_without_snapshot = False
 
     # -- methods that Spark calls, in its order --------------------------------------------------------------------
 
@@ -112,6 +115,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             The checkpoint is of another stream.
         """
         begin = decode_offsets(start, self._options.read.streams)
+        self._warn_without_snapshot(begin)
         time.sleep(self._poll.delay(time.monotonic()))  # Spark asks again at once; the server is asked less often
         self._has_planned = True
         extents = self._refresh(begin)
@@ -142,19 +146,22 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         begins, ends = decode_offsets(start, streams), decode_offsets(end, streams)
         # For a batch that is repeated after a restart, nothing was refreshed, or not up to the end of the batch.
         extents = (self._states.extents if self._has_planned else None) or self._refresh(ends)
-        ranges, there = [], {}
+        ranges, there, batches = [], {}, {}
         for stream in streams:
-            batch = _batch_start(begins[stream], ends[stream])
+            batches[stream] = batch = _batch_start(begins[stream], ends[stream])
             there[stream] = self._available_range(batch, ends[stream], extents[stream])
             ranges.append(StreamRange(stream, batch.next, ends[stream].next))
-        cores = planned_cores(end) or cores_to_read_with()
-        parts = [part.clip(*there[part.stream]) for part in plan_partitions(ranges, extents, self._options.read, cores)]
-        infos, read, retaining = self._states.infos, self._options.read, self._releaser.retaining_consumer
+        if any(batch.at_whole_snapshot for batch in batches.values()):
+            planned = [replace(whole_partition(each, extents[each.stream]), newest_only=True) for each in ranges]
+        else:
+            planned = plan_partitions(ranges, extents, self._options.read, planned_cores(end) or cores_to_read_with())
+        parts = [part.clip(*there[part.stream]) for part in planned]
+        retaining = self._releaser.retaining_consumer
         return [
             replace(
                 part,
                 commit_consumer=retaining(part.stream, part.start),
-                entries=select_entries(infos[part.stream], read),
+                entries=self._select_entries(batches[part.stream], part.stream),
             )
             for part in parts
         ]
@@ -179,8 +186,39 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if self._states.extents is None:
             _exit_on_sigterm()
             self._states.refresh()
+            self._warn_of_silent_expiry()
             self._releaser.prepare(self._states.infos)  # before the refresh that is used: interest begins here
         return self._states.refresh(reached)
+
+    def _warn_of_silent_expiry(self) -> None:
+        bucket = self._options.read.bucket
+        if bucket is not None and bucket.include_deletes:
+            for stream, info in self._states.infos.items():
+                if expires_silently(info.config):
+                    _log.warning(
+                        "bucket %s (stream %s): values expire without a marker, so no row says that a key has "
+                        "expired; set limit_marker_ttl of the bucket",
+                        bucket.name,
+                        stream,
+                    )
+
+    def _warn_without_snapshot(self, begin: Mapping[str, StreamOffset]) -> None:
+        """Warn once if the checkpoint is of a query that began without the snapshot that the options ask for."""
+        bucket = self._options.read.bucket
+        if bucket is None or not bucket.initial_snapshot or self._warned_without_snapshot:
+            return
+        if any(offset.snapshot is None for offset in begin.values()):
+            self._warned_without_snapshot = True
+            _log.warning(
+                "option initialSnapshot is ignored: the query on bucket %s began without it; to begin with a snapshot, "
+                "use a new checkpointLocation",
+                bucket.name,
+            )
+
+    def _select_entries(self, batch: StreamOffset, stream: str) -> EntrySelection | None:
+        """Return the entries of a micro-batch. The snapshot has no deletes."""
+        found = select_entries(self._states.infos[stream], self._options.read)
+        return replace(found, include_deletes=False) if found is not None and batch.in_snapshot else found
 
     def _initial_offsets(self) -> dict[str, StreamOffset]:
         extents = self._refresh()
@@ -190,7 +228,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             position = read.starts[stream]
             found = self._states.sequence_at(stream, position.value) if position.kind is PositionKind.TIME else None
             begin[stream], losses = start_offset(extents[stream], position, found)
-            self._report_losses(losses)
+            if read.bucket is None:  # a bucket replaces revisions; that is no loss
+                self._report_losses(losses)
+            elif read.bucket.initial_snapshot:
+                snapshot = InitialSnapshot(extents[stream].end - 1, history_of(self._states.infos[stream]))
+                begin[stream] = replace(begin[stream], snapshot=snapshot)
         self._releaser.set_start(begin)
         return begin
 
@@ -233,7 +275,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         due = self._pacer.is_due(sum(backlog.size for backlog in backlogs), limits, now)
         if not (due or moves or self._available_now_ends):
             return begin
-        allocated = allocate(backlogs, limits)
+        allocated = [
+            backlog.size if at.at_whole_snapshot else count
+            for at, backlog, count in zip(places.values(), backlogs, allocate(backlogs, limits), strict=True)
+        ]
         if any(allocated):
             self._pacer.mark_batch(now)
             self._turns.mark_batch([stream for stream, count in zip(places, allocated, strict=True) if count])
@@ -251,7 +296,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ):  # the offset stays, also where messages before it were deleted
             return replace(begin, start=begin.next)
         end = at.next + count
-        self._verified[stream] = StreamOffset(at.created_ns, end, at.next, self._states.time_before(stream, end))
+        time_ns = self._states.time_before(stream, end)
+        self._verified[stream] = StreamOffset(at.created_ns, end, at.next, time_ns, snapshot=at.snapshot)
         return self._verified[stream]
 
     def _resume_in_run(self, begin: StreamOffset, extent: StreamExtent) -> StreamOffset:
@@ -265,11 +311,13 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Return the number of sequences from an offset to the end of the stream or of this run."""
         if extent.created_ns != at.created_ns:
             return 0
-        end = (
-            extent.end
-            if self._available_now_ends is None
-            else min(extent.end, self._available_now_ends[extent.stream].next)
-        )
+        if at.snapshot is not None and at.at_whole_snapshot:
+            return at.snapshot.revision + 1 - at.next  # also if this run ends before it
+        end = extent.end
+        if self._available_now_ends is not None:
+            end = min(end, self._available_now_ends[extent.stream].next)
+        if at.snapshot is not None and at.in_snapshot:
+            end = min(end, at.snapshot.revision + 1)
         return max(end - at.next, 0)
 
     def _report_losses(self, losses: list[Loss]) -> None:
@@ -293,7 +341,7 @@ def _is_repositioned(at: StreamOffset, begin: StreamOffset) -> bool:
 def _batch_start(begin: StreamOffset, end: StreamOffset) -> StreamOffset:
     """Return the start of the micro-batch between two offsets."""
     start = min(begin.next, end.next) if end.start is None else end.start
-    return StreamOffset(end.created_ns, start, ahead=end.ahead)
+    return StreamOffset(end.created_ns, start, ahead=end.ahead, snapshot=end.snapshot)
 
 
 def _end_offsets(extents: Mapping[str, StreamExtent]) -> dict[str, StreamOffset]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jetspark.jetstream import StreamConfig, StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
-from jetspark.jetstream.errors import BucketNotFoundError, StreamNotFoundError
+from jetspark.jetstream.errors import BucketNotFoundError, ConfigError, StreamNotFoundError
 from jetspark.jetstream.key_value.config import check_stream
 from jetspark.jetstream.key_value.names import key_subjects
 from jetspark.spark.options.batch import ReadOptions
@@ -18,7 +18,7 @@ from jetspark.spark.options.batch import ReadOptions
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["EntrySelection", "expires_silently", "request_info", "select_entries"]
+__all__ = ["EntrySelection", "expires_silently", "history_of", "request_info", "select_entries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,23 @@ def select_entries(
     if filters == (everything,) and config.subjects == [everything] and not config.sources:
         filters = ()  # every message is an entry; the server is faster without a filter
     return EntrySelection(prefix, filters, bucket.include_deletes)
+
+
+def history_of(info: StreamInfo) -> int:
+    """Return the number of revisions that a bucket keeps of each key.
+
+    Raises
+    ------
+    ConfigError
+        A query cannot begin with a snapshot of this bucket: it keeps several revisions, and does not allow direct get.
+    """
+    history = info.config.max_msgs_per_subject or 1
+    if history > 1 and not info.config.allow_direct:
+        raise ConfigError(
+            f"stream {info.config.name!r}: option initialSnapshot needs allow_direct, because the bucket keeps "
+            f"{history} revisions of a key"
+        )
+    return history
 
 
 def expires_silently(config: StreamConfig) -> bool:

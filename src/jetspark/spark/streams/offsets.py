@@ -12,7 +12,8 @@ micro-batch has the same partitions again, also on another machine.
 A stream may lose its end, because an older state of it was restored, and then be filled again. It has the same name,
 creation time and sequences, but other messages. So the end offset also holds when the batch's last message was stored.
 
-`resume` decides where reading continues, by the extent of a stream, and what is lost. No code here calls a server.
+A query that begins with a snapshot of a bucket has the snapshot in its offsets, too: it is fixed when the query starts.
+No code here calls a server.
 """
 
 from __future__ import annotations
@@ -25,26 +26,38 @@ from typing import Any, Final
 from jetspark.jetstream import RetentionPolicy, StreamConfig, StreamInfo
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.times import duration_ns, format_go_duration, format_rfc3339, parse_rfc3339, time_ns
-from jetspark.spark.options.values import Position, PositionKind
-from jetspark.spark.streams.ranges import Loss
 from jetspark.wire.untrusted import MAX_INT64, MAX_UINT64
 
 __all__ = [
+    "InitialSnapshot",
     "StreamExtent",
     "StreamOffset",
-    "Truncation",
     "decode_offsets",
     "drops_single_messages",
     "encode_ends",
     "encode_offsets",
     "has_replicas",
     "planned_cores",
-    "resume",
-    "start_offset",
 ]
 
 VERSION: Final = 1
 """Version of the offsets' format. Only newer releases read a higher one. New optional keys need no new version."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitialSnapshot:
+    """The snapshot of a bucket with which a query begins.
+
+    Attributes
+    ----------
+    revision
+        Newest revision of the bucket when the query started. Up to it, only the newest entry of each key is read.
+    history
+        Number of revisions that the bucket kept of each key then.
+    """
+
+    revision: int
+    history: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,8 @@ class StreamOffset:
         When the message before `next` was stored, nanoseconds since 1970; None if unknown.
     ahead
         Whether the query began past the end of the stream and has read nothing of it: it waits for `next`.
+    snapshot
+        The snapshot with which the query began; None if it did not begin with one.
     """
 
     created_ns: int
@@ -70,6 +85,17 @@ class StreamOffset:
     start: int | None = None
     time_ns: int | None = None
     ahead: bool = False
+    snapshot: InitialSnapshot | None = None
+
+    @property
+    def in_snapshot(self) -> bool:
+        """Whether `next` is a revision of the snapshot."""
+        return self.snapshot is not None and self.next <= self.snapshot.revision
+
+    @property
+    def at_whole_snapshot(self) -> bool:
+        """Whether the next micro-batch is the whole snapshot, because the bucket kept several revisions of a key."""
+        return self.in_snapshot and self.snapshot is not None and self.snapshot.history > 1
 
     def is_past_end(self, created_ns: int, last: int) -> bool:
         """Whether it is the same stream, and it ends before this offset, up to which the query has read it.
@@ -107,7 +133,10 @@ def _entry(offset: StreamOffset) -> dict[str, object]:
         entry["time"] = format_rfc3339(offset.time_ns)
     if offset.ahead:
         entry["ahead"] = True
-    return entry
+    if offset.snapshot is not None:
+        entry["snapshot"] = offset.snapshot.revision
+        entry["history"] = offset.snapshot.history
+    return dict(sorted(entry.items()))
 
 
 def encode_ends(
@@ -176,6 +205,7 @@ def _offset(entry: Mapping[str, Any]) -> StreamOffset:
         None if start is None else _sequence(start),
         None if time is None else _in_int64(parse_rfc3339(time)),
         entry.get("ahead") is True,
+        InitialSnapshot(_sequence(entry["snapshot"]), _sequence(entry["history"])) if "snapshot" in entry else None,
     )
 
 
@@ -248,35 +278,6 @@ class StreamExtent:
         return max(self.end - max(start, self.first), 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Truncation:
-    """The loss of a stream's end: messages that were read are gone. The stream may have been filled again.
-
-    Attributes
-    ----------
-    first_lost
-        First sequence that was lost, as far as the message times show it.
-    time_ns
-        When the present message with the sequence of the last message read was stored; None if the stream ends before
-        that sequence.
-    """
-
-    first_lost: int
-    time_ns: int | None
-
-    def loss(self, extent: StreamExtent, reached: StreamOffset) -> Loss:
-        """Return the loss of the messages before an offset that were read or planned."""
-        last = reached.next - 1
-        if self.time_ns is None or reached.time_ns is None:
-            what = f"the checkpoint is ahead of the stream, which ends at {extent.end - 1}: an older state was restored"
-        else:
-            what = (
-                f"an older state of the stream was restored and filled again: the message {last} that was read was "
-                f"stored at {format_rfc3339(reached.time_ns)}, the present one at {format_rfc3339(self.time_ns)}"
-            )
-        return Loss(extent.stream, self.first_lost, last, f"{what}; new messages with these sequences are read")
-
-
 def has_replicas(info: StreamInfo) -> bool:
     """Whether the leader has replicas. Then a leader that was just elected may not know all messages yet."""
     return info.cluster is not None and bool(info.cluster.replicas)
@@ -291,74 +292,6 @@ def drops_single_messages(config: StreamConfig, subjects: Sequence[str]) -> bool
     by_subject = (config.max_msgs_per_subject or 0) > 0
     by_others = bool(subjects) and config.retention not in {None, RetentionPolicy.LIMITS}
     return by_subject or bool(config.allow_msg_ttl) or by_others
-
-
-def start_offset(extent: StreamExtent, position: Position, found: int | None = None) -> tuple[StreamOffset, list[Loss]]:
-    """Return where a new query begins in a stream, and which requested sequences are lost.
-
-    A sequence past the end of the stream is not lost: the query waits for it, as with Kafka.
-
-    Parameters
-    ----------
-    extent
-        Extent of the stream.
-    position
-        Start by the options.
-    found
-        Sequence of a position that is a time.
-    """
-    first, end = extent.first, extent.end
-    losses = []
-    if position.kind is PositionKind.LATEST:
-        wanted = end
-    elif position.kind is PositionKind.SEQUENCE:
-        wanted = position.value
-        if wanted < first:
-            losses.append(Loss(extent.stream, wanted, first - 1, f"the stream starts at {first}"))
-        elif wanted > end:
-            return StreamOffset(extent.created_ns, wanted, ahead=True), []
-    else:
-        wanted = first if found is None else found
-    return StreamOffset(extent.created_ns, min(max(wanted, first), end)), losses
-
-
-def resume(
-    offset: StreamOffset, extent: StreamExtent, truncation: Truncation | None = None
-) -> tuple[StreamOffset, list[Loss]]:
-    """Return where reading continues, and which of the next sequences are lost.
-
-    If the stream was created again or lost its end, reading continues before the reached offset, because the present
-    messages there are not read yet.
-
-    Parameters
-    ----------
-    offset
-        The offset that was reached.
-    extent
-        Extent of the stream.
-    truncation
-        Truncation that was found; None if the stream still has the messages that were read, as far as is known.
-    """
-    if extent.created_ns != offset.created_ns:
-        reason = (
-            f"it was deleted and created again: the checkpoint is at sequence {offset.next} of the stream that was "
-            f"created at {format_rfc3339(offset.created_ns)}; the present stream was created at "
-            f"{format_rfc3339(extent.created_ns)}, and is read from sequence {extent.first}"
-        )
-        return StreamOffset(extent.created_ns, extent.first), [Loss(extent.stream, None, None, reason)]
-    if truncation is not None:
-        return StreamOffset(offset.created_ns, truncation.first_lost), [truncation.loss(extent, offset)]
-    if extent.first <= offset.next:
-        return offset, []
-    by = (
-        f"dropped by its limits ({extent.limits_text}), purged or deleted"
-        if extent.limits_text
-        else "purged or deleted"
-    )
-    loss = Loss(
-        extent.stream, offset.next, extent.first - 1, f"the stream starts at {extent.first} now; they were {by}"
-    )
-    return StreamOffset(offset.created_ns, extent.first), [] if extent.drops_single_messages else [loss]
 
 
 def _describe_limits(config: StreamConfig) -> str:

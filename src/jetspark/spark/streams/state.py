@@ -16,7 +16,8 @@ from jetspark.spark.connections import call_with_connection
 from jetspark.spark.options.stream_read import StreamReadOptions
 from jetspark.spark.streams.buckets import request_info
 from jetspark.spark.streams.message_times import MessageTimes
-from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, Truncation, has_replicas
+from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, has_replicas
+from jetspark.spark.streams.resume import Truncation
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
