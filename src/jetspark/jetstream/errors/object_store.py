@@ -72,7 +72,9 @@ class InvalidObjectNameError(Error, ValueError):
 
 
 class WrongDomainError(Error, ValueError):
-    """A bucket of another domain has stored what was published for this one. It was purged there.
+    """A bucket of another domain has the same name, and has stored a part of an object, too.
+
+    The part is removed from the bucket of this domain.
 
     Attributes
     ----------

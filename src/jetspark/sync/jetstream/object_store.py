@@ -5,9 +5,16 @@ Made by `tools/make_sync.py` from `jetspark.aio.jetstream.object_store`: change 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
+
 from jetspark.aio.jetstream import object_store as aio
+from jetspark.aio.jetstream._drivers.object_source import ObjectSource
+from jetspark.engine.object_chunks import CHUNK_SIZE
+from jetspark.jetstream.object_store import ObjectInfo
 from jetspark.sync.jetstream.object_store_reads import ObjectStoreReads
 from jetspark.wire.argument_types import checks_arguments
+from jetspark.wire.headers import HeadersLike
 
 __all__ = ["ObjectStore"]
 
@@ -16,9 +23,127 @@ __all__ = ["ObjectStore"]
 class ObjectStore(ObjectStoreReads):
     """A bucket of objects of any size. Created by `create_object_store`, `object_store` and similar calls of a context.
 
+        store = js.create_object_store(bucket="images")
+        info = store.put("cat.png", Path("cat.png"))
+
     The content of an object is stored in chunks. A description has its name, size and digest.
 
     In all calls, `timeout` is in seconds, and None takes `timeout` of the context.
     """
 
     _inner: aio.ObjectStore
+
+    def put(
+        self,
+        name: str,
+        source: ObjectSource,
+        *,
+        description: str = "",
+        headers: HeadersLike | None = None,
+        metadata: Mapping[str, str] | None = None,
+        chunk_size: int = CHUNK_SIZE,
+        overwrite: bool = True,
+        progress: Callable[[int, int | None], object] | None = None,
+        timeout: float | None = None,
+    ) -> ObjectInfo:
+        """Store an object; return its description. It replaces an object of that name.
+
+        The description is stored last, so others see the new object when it is complete. Of several puts of a name at
+        the same time, the last one wins. After a failure, or if the call is cancelled, the chunks that were stored are
+        removed, and an object of that name stays as it is. If the session is lost, or the stream gets another leader,
+        content of bytes or a path is sent once more from the beginning.
+
+        Parameters
+        ----------
+        name
+            Name of the object: any text that is not empty.
+        source
+            The content: bytes, a `Path`, a file that is open in binary mode, or an iterable of bytes. A thread reads
+            files. Do not change a buffer during the call.
+        description, headers, metadata
+            Free texts of the description.
+        chunk_size
+            Bytes of each chunk but the last; 131,072 by default, at most `max_payload` of the server.
+        overwrite
+            If false, an object of that name is an error.
+        progress
+            Called with the number of bytes that are stored so far, and the number of all bytes, None if that is not
+            known. If it raises, the put fails with that exception.
+        timeout
+            Seconds for each request and each acknowledgement; the whole put may take longer.
+
+        Raises
+        ------
+        InvalidObjectNameError, ConfigError
+            The name, or the size of a chunk, cannot be used. Nothing was sent.
+        ArgumentError
+            The source is text or a text file, or yields something else than bytes.
+        ObjectExistsError
+            `overwrite` is false, and there is an object of that name.
+        StreamStoreFailedError
+            The bucket is full (10077).
+        StreamSealedError
+            The bucket is sealed (10109).
+        WrongDomainError
+            A bucket of the same name in another domain has stored a part, too.
+        BucketNotFoundError
+            The bucket does not exist any more.
+        PublishTimeoutError, DisconnectedError
+            An acknowledgement did not come. Chunks that could not be removed are named in a note of the error.
+        """
+        return self._call(
+            self._inner.put(
+                name,
+                source,
+                description=description,
+                headers=headers,
+                metadata=metadata,
+                chunk_size=chunk_size,
+                overwrite=overwrite,
+                progress=None if progress is None else self._connection.in_callback_thread(progress),
+                timeout=timeout,
+            )
+        )
+
+    def put_file(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        description: str = "",
+        headers: HeadersLike | None = None,
+        metadata: Mapping[str, str] | None = None,
+        chunk_size: int = CHUNK_SIZE,
+        overwrite: bool = True,
+        progress: Callable[[int, int | None], object] | None = None,
+        timeout: float | None = None,
+    ) -> ObjectInfo:
+        """Store a file as an object; return its description.
+
+        Parameters
+        ----------
+        path
+            The file.
+        name
+            Name of the object; None takes the name of the file, without its folder.
+
+        Raises
+        ------
+        OSError
+            The file cannot be read.
+        Error
+            As for `put`, which also explains the other parameters.
+        """
+        return self._call(
+            self._inner.put_file(
+                path,
+                name=name,
+                description=description,
+                headers=headers,
+                metadata=metadata,
+                chunk_size=chunk_size,
+                overwrite=overwrite,
+                progress=None if progress is None else self._connection.in_callback_thread(progress),
+                timeout=timeout,
+            )
+        )
