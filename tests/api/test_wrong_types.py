@@ -63,7 +63,8 @@ TAKES: Final = {
     **dict.fromkeys(("SparkSession", "StreamingQueryProgress"), "".join(f"{name} " for name in VALUES)),  # Spark's
     "Any": "".join(f"{name} " for name in VALUES),
     "R": "".join(f"{name} " for name in VALUES),
-    "ObjectSource": "".join(f"{name} " for name in VALUES),  # its protocols accept anything; a put checks it
+    # Protocols accept anything; the calls check these.
+    **dict.fromkeys(("ObjectSource", "HasBucket"), "".join(f"{name} " for name in VALUES)),
 }
 """Words of annotations, and the values that they accept; any other word is a class that accepts none of them."""
 BY_SELF: Final = {"Connection.publish", "JetStream.publish_async", "Msg.respond"}

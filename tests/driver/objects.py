@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -38,6 +38,8 @@ class StoreScript:
         Publishes that wait for `release`; None acknowledges at once.
     purged
         Filters of the purges.
+    on_purge, on_get
+        Answer purges and reads of descriptions.
     """
 
     def __init__(self, server: MemoryServer, script: JetStreamScript) -> None:
@@ -52,17 +54,14 @@ class StoreScript:
         server.on("$O.B.>", self._take)
         config = {"name": "OBJ_B", "subjects": ["$O.B.C.>", "$O.B.M.>"]}
         script.answer("STREAM.INFO.OBJ_B", {"config": config, "created": TIME, "state": {"messages": 0}})
-        script.answer("STREAM.PURGE.OBJ_B", self._purge)
-        script.answer("STREAM.MSG.GET.OBJ_B", self._get)
+        self.on_purge: Callable[[Pub], Any] = self._purge
+        self.on_get: Callable[[Pub], Any] = self._get
+        script.answer("STREAM.PURGE.OBJ_B", lambda pub: self.on_purge(pub))
+        script.answer("STREAM.MSG.GET.OBJ_B", lambda pub: self.on_get(pub))
 
     async def open(self, world: World) -> ObjectStore:
         """Return the handle of the bucket, with a timeout of 2 s."""
         return await (await world.connect()).jetstream(timeout=2.0).object_store("B")
-
-    async def wait_for(self, count: int) -> None:
-        """Wait until so many messages were published."""
-        while len(self.published) < count:  # noqa: ASYNC110 (an idle loop would let virtual time pass)
-            await asyncio.sleep(0)
 
     def release(self) -> None:
         """Answer the publishes that were held, and hold no more."""

@@ -14,11 +14,26 @@ from jetspark.jetstream.errors import Error, ObjectExistsError, WrongLastSequenc
 from jetspark.jetstream.object_store import ObjectInfo
 from jetspark.jetstream.object_store.names import new_nuid
 
-__all__ = ["CleanUp", "FindMeta", "Found", "PurgeReplaced", "SendChunks", "Sent", "Step", "WriteMeta", "put_object"]
+__all__ = [
+    "MAX_ROUNDS",
+    "RACE_PAUSE",
+    "CleanUp",
+    "FindMeta",
+    "Found",
+    "PurgeMeta",
+    "PurgeReplaced",
+    "SendChunks",
+    "Sent",
+    "Step",
+    "WriteMeta",
+    "Writing",
+    "exists",
+    "put_object",
+]
 
-_MAX_ROUNDS: Final = 64
+MAX_ROUNDS: Final = 64
 """Number of tries to write a description while others write it."""
-_RACE_PAUSE: Final = 0.05
+RACE_PAUSE: Final = 0.05
 """Seconds before the next try if a write of another client is still under way (10164)."""
 
 
@@ -108,6 +123,16 @@ class PurgeReplaced(Step):
     """Id of the content."""
 
 
+@dataclass(frozen=True, slots=True)
+class PurgeMeta(Step):
+    """Remove the description of an object that has another name now. Later ones of the old name stay."""
+
+    name: str
+    """The old name."""
+    revision: int
+    """Revision of the description."""
+
+
 Writing: TypeAlias = Generator[Step, Any, ObjectInfo]
 
 
@@ -136,7 +161,8 @@ def put_object(info: ObjectInfo, *, overwrite: bool, restartable: bool) -> Writi
     found: Found | None = None
     if not overwrite:
         found = yield FindMeta(info.name, consistent=False)
-        check_free(info, found)
+        if found.live is not None:
+            raise exists(info)
     tries = 2 if restartable else 1
     while True:
         tries -= 1
@@ -159,7 +185,7 @@ def put_object(info: ObjectInfo, *, overwrite: bool, restartable: bool) -> Writi
 def _replace(written: ObjectInfo, before: Found, *, overwrite: bool) -> Writing:
     """Write the description of new content: the last put wins, and removes the content that it replaces."""
     unknown: Error | None = None
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         try:
             revision: int = yield WriteMeta(written, before.revision)
         except WrongLastSequenceError as error:
@@ -187,7 +213,7 @@ def _replace(written: ObjectInfo, before: Found, *, overwrite: bool) -> Writing:
             yield from _clean_up(written.nuid, taken)
             raise taken
         if newest.revision == before.revision and unknown is None:
-            newest = yield FindMeta(written.name, pause=_RACE_PAUSE)
+            newest = yield FindMeta(written.name, pause=RACE_PAUSE)
         before = newest
     else:
         yield from _clean_up(written.nuid, refusal)
@@ -196,12 +222,6 @@ def _replace(written: ObjectInfo, before: Found, *, overwrite: bool) -> Writing:
     if replaced is not None and replaced.chunks and replaced.nuid != written.nuid:
         yield PurgeReplaced(replaced.nuid)
     return written.replace(revision=revision)
-
-
-def check_free(info: ObjectInfo, found: Found) -> None:
-    """Raise ObjectExistsError if there is an object of that name."""
-    if found.live is not None:
-        raise exists(info)
 
 
 def exists(info: ObjectInfo) -> ObjectExistsError:

@@ -6,14 +6,17 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from jetspark.aio.jetstream._drivers.buckets import update_bucket
 from jetspark.aio.jetstream._drivers.object_put import ObjectPut, run_writing
 from jetspark.aio.jetstream._drivers.object_source import ObjectSource, open_source
+from jetspark.aio.jetstream._drivers.object_store import HasBucket
 from jetspark.aio.jetstream.object_store_reads import ObjectStoreReads
 from jetspark.engine.object_chunks import CHUNK_SIZE
-from jetspark.engine.object_write import put_object
+from jetspark.engine.object_meta import bucket_link, delete_object, object_link, update_object, write_link
+from jetspark.engine.object_write import Writing, put_object
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.object_store import ObjectInfo, ObjectOptions
-from jetspark.wire.argument_types import checks_arguments
+from jetspark.wire.argument_types import checks_arguments, wrong_type
 from jetspark.wire.headers import Headers, HeadersLike
 
 __all__ = ["ObjectStore"]
@@ -153,3 +156,113 @@ class ObjectStore(ObjectStoreReads):
             progress=progress,
             timeout=timeout,
         )
+
+    async def delete(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Delete an object: its description is marked as deleted, then its chunks are removed.
+
+        If it is deleted already, nothing is written.
+
+        Raises
+        ------
+        ObjectNotFoundError
+            There was never such an object.
+        StreamSealedError
+            The bucket is sealed (10109).
+        """
+        await self._write(delete_object(self.bucket, name), name, timeout)
+
+    async def update_meta(
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        description: str | None = None,
+        headers: HeadersLike | None = None,
+        metadata: Mapping[str, str] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (of each request)
+    ) -> ObjectInfo:
+        """Change the description of an object, and keep its content; return the new description. None keeps a field.
+
+        A rename is not atomic: first the description is written under the new name, then that under the old name is
+        removed. If the second step fails, both names have the content. Do not put or delete the old name meanwhile:
+        that removes the content.
+
+        Parameters
+        ----------
+        new_name
+            Name that the object gets.
+        description, headers, metadata
+            Free texts, which replace those that the description has.
+
+        Raises
+        ------
+        ObjectNotFoundError
+            There is no such object, or it is deleted.
+        ObjectExistsError
+            There is an object of the new name.
+        """
+        changes: dict[str, object] = {}
+        if description is not None:
+            changes["description"] = description
+        if headers is not None:
+            changes["headers"] = Headers(headers).to_dict()
+        if metadata is not None:
+            changes["metadata"] = dict(metadata)
+        final = name if new_name is None else new_name
+        self._core.check_info(ObjectInfo(name=final).replace(**changes))
+        return await self._write(update_object(self.bucket, name, final, changes), name, timeout)
+
+    async def add_link(self, name: str, info: ObjectInfo, *, timeout: float | None = None) -> ObjectInfo:  # noqa: ASYNC109
+        """Store a link to an object, of this bucket or another one; return the description of the link.
+
+        It replaces a link or a deleted object of that name.
+
+        Parameters
+        ----------
+        name
+            Name of the link.
+        info
+            Description of the target.
+
+        Raises
+        ------
+        LinkError
+            The target is deleted, or is a link. Nothing was sent.
+        ObjectExistsError
+            There is an object of that name that is no link.
+        """
+        link = object_link(self.bucket, name, info)
+        self._core.check_info(link)
+        return await self._write(write_link(link), name, timeout)
+
+    async def add_bucket_link(self, name: str, store: HasBucket, *, timeout: float | None = None) -> ObjectInfo:  # noqa: ASYNC109
+        """Store a link to a whole bucket; return the description of the link. Errors are those of `add_link`.
+
+        Parameters
+        ----------
+        name
+            Name of the link.
+        store
+            The bucket, another `ObjectStore`.
+        """
+        bucket = getattr(store, "bucket", None)
+        if not isinstance(bucket, str):
+            raise wrong_type("add_bucket_link", "store", "an ObjectStore", store)
+        return await self._write(write_link(bucket_link(self.bucket, name, bucket)), name, timeout)
+
+    async def seal(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Let the bucket take no changes any more. This cannot be undone; the bucket itself can be deleted.
+
+        Raises
+        ------
+        BucketNotFoundError
+            The bucket does not exist any more.
+        """
+        core = self._core
+        config = (await core.refresh(timeout)).config
+        core.info = await update_bucket(core.js, core.bucket, config.replace(sealed=True), timeout)
+
+    async def _write(self, workflow: Writing, name: str, timeout: float | None) -> ObjectInfo:  # noqa: ASYNC109
+        core = self._core
+        core.meta_subject(name)  # checks the name
+        return await run_writing(core, workflow, core.js.timeout if timeout is None else timeout)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from jetspark.aio.jetstream import object_store as aio
 from jetspark.aio.jetstream._drivers.object_source import ObjectSource
+from jetspark.aio.jetstream._drivers.object_store import HasBucket
 from jetspark.engine.object_chunks import CHUNK_SIZE
 from jetspark.jetstream.object_store import ObjectInfo
 from jetspark.sync.jetstream.object_store_reads import ObjectStoreReads
@@ -147,3 +148,96 @@ class ObjectStore(ObjectStoreReads):
                 timeout=timeout,
             )
         )
+
+    def delete(self, name: str, *, timeout: float | None = None) -> None:
+        """Delete an object: its description is marked as deleted, then its chunks are removed.
+
+        If it is deleted already, nothing is written.
+
+        Raises
+        ------
+        ObjectNotFoundError
+            There was never such an object.
+        StreamSealedError
+            The bucket is sealed (10109).
+        """
+        self._call(self._inner.delete(name, timeout=timeout))
+
+    def update_meta(
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        description: str | None = None,
+        headers: HeadersLike | None = None,
+        metadata: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> ObjectInfo:
+        """Change the description of an object, and keep its content; return the new description. None keeps a field.
+
+        A rename is not atomic: first the description is written under the new name, then that under the old name is
+        removed. If the second step fails, both names have the content. Do not put or delete the old name meanwhile:
+        that removes the content.
+
+        Parameters
+        ----------
+        new_name
+            Name that the object gets.
+        description, headers, metadata
+            Free texts, which replace those that the description has.
+
+        Raises
+        ------
+        ObjectNotFoundError
+            There is no such object, or it is deleted.
+        ObjectExistsError
+            There is an object of the new name.
+        """
+        return self._call(
+            self._inner.update_meta(
+                name, new_name=new_name, description=description, headers=headers, metadata=metadata, timeout=timeout
+            )
+        )
+
+    def add_link(self, name: str, info: ObjectInfo, *, timeout: float | None = None) -> ObjectInfo:
+        """Store a link to an object, of this bucket or another one; return the description of the link.
+
+        It replaces a link or a deleted object of that name.
+
+        Parameters
+        ----------
+        name
+            Name of the link.
+        info
+            Description of the target.
+
+        Raises
+        ------
+        LinkError
+            The target is deleted, or is a link. Nothing was sent.
+        ObjectExistsError
+            There is an object of that name that is no link.
+        """
+        return self._call(self._inner.add_link(name, info, timeout=timeout))
+
+    def add_bucket_link(self, name: str, store: HasBucket, *, timeout: float | None = None) -> ObjectInfo:
+        """Store a link to a whole bucket; return the description of the link. Errors are those of `add_link`.
+
+        Parameters
+        ----------
+        name
+            Name of the link.
+        store
+            The bucket, another `ObjectStore`.
+        """
+        return self._call(self._inner.add_bucket_link(name, store, timeout=timeout))
+
+    def seal(self, *, timeout: float | None = None) -> None:
+        """Let the bucket take no changes any more. This cannot be undone; the bucket itself can be deleted.
+
+        Raises
+        ------
+        BucketNotFoundError
+            The bucket does not exist any more.
+        """
+        self._call(self._inner.seal(timeout=timeout))

@@ -23,6 +23,7 @@ from jetspark.engine.object_write import (
     CleanUp,
     FindMeta,
     Found,
+    PurgeMeta,
     PurgeReplaced,
     SendChunks,
     Sent,
@@ -242,6 +243,9 @@ async def _perform(store: ObjectStoreCore, step: Step, timeout: float, put: Obje
             return await store.find_meta(name, timeout, consistent=consistent)
         case WriteMeta(info, expected):
             return await store.write_meta(info, expected, timeout)
+        case PurgeMeta(name, revision):
+            await store.purge(store.meta_subject(name), timeout, revision + 1)
+            return None
         case PurgeReplaced(nuid):
             try:
                 await store.purge(store.chunk_subject(nuid), timeout)

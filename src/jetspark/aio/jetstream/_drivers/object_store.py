@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, Protocol
 
 from jetspark.aio.jetstream._drivers.buckets import BucketCore
 from jetspark.aio.jetstream._drivers.publish_request import publish
 from jetspark.aio.jetstream.async_publisher import AsyncPublisher
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.engine.object_chunks import check_ack
+from jetspark.engine.object_meta import object_not_found
 from jetspark.engine.object_write import Found
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.engine.retry import RetryPolicy
@@ -20,7 +21,6 @@ from jetspark.jetstream.errors import (
     Error,
     MessageNotFoundError,
     NoStreamResponseError,
-    ObjectNotFoundError,
 )
 from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.object_store import ObjectInfo
@@ -29,7 +29,7 @@ from jetspark.jetstream.object_store.info import encode_info, stored_info
 from jetspark.jetstream.object_store.names import chunk_subject, meta_subject
 from jetspark.jetstream.publish import MAX_SEQUENCE, publish_headers
 
-__all__ = ["ObjectStoreCore"]
+__all__ = ["HasBucket", "ObjectStoreCore"]
 
 _META_HEADERS: Final = publish_headers(None, {"rollup": "sub", "expected_last_subject_sequence": MAX_SEQUENCE})
 """The longest headers of a description."""
@@ -37,6 +37,14 @@ _UNLIMITED: Final = 1 << 30
 """Publishes of all puts together; each put has limits of its own."""
 _PURGE_PAUSE: Final = 0.1
 """Seconds before a purge is sent again."""
+
+
+class HasBucket(Protocol):
+    """A handle of a bucket, of either front."""
+
+    @property
+    def bucket(self) -> str:
+        """Name of the bucket."""
 
 
 class ObjectStoreCore(BucketCore):
@@ -90,13 +98,8 @@ class ObjectStoreCore(BucketCore):
         """Return the description of an object; see `ObjectStore.get_info`."""
         info = await self.find_info(name, timeout)
         if info is None or (info.deleted and not show_deleted):
-            raise self.not_found(name, info)
+            raise object_not_found(self.bucket, name, info)
         return info
-
-    def not_found(self, name: str, info: ObjectInfo | None = None) -> ObjectNotFoundError:
-        """Return the error for an object that does not exist, or is deleted."""
-        what = f"there is no object {name!r}" if info is None else f"object {name!r} is deleted"
-        return ObjectNotFoundError(f"{self.bucket}: {what}", bucket=self.bucket, name=name)
 
     # -- writes --------------------------------------------------------------------------------------------------
 
