@@ -31,6 +31,7 @@ MODULES = (
     "bench.writing",
     "bench.peer_figures",
     "bench.publish_figures",
+    "bench.object_figures",
     "bench.push_figures",
     "bench.consume_figures",
     "bench.spark_figures",

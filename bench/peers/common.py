@@ -26,6 +26,12 @@ WINDOW = 4_000
 ACK_PENDING = 20_000
 """Messages that may wait for an acknowledgement."""
 
+LARGE_OBJECT = bytes(range(256)) * (64 * 1024 * 4)
+"""Content of 64 MiB."""
+
+SMALL_OBJECT = bytes(range(250)) * 40
+"""Content of 10 kB."""
+
 Measure = Callable[[str, str, int], Awaitable[float]]
 
 

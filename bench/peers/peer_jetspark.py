@@ -3,10 +3,11 @@
 import asyncio
 import time
 
-from common import ACK_PENDING, WINDOW, arrived, check, main, median, payload
+from common import ACK_PENDING, LARGE_OBJECT, SMALL_OBJECT, WINDOW, arrived, check, main, median, payload
 
 from jetspark import aio, sync
 from jetspark.aio.jetstream import AsyncPublishOptions, Consumer
+from jetspark.engine.object_chunks import CHUNK_SIZE
 
 BATCH = 500
 """Messages of an atomic batch."""
@@ -262,6 +263,46 @@ async def recover(url: str, stream: str, count: int) -> float:
     return 0.0
 
 
+async def object_put(url: str, bucket: str, count: int) -> float:
+    """Large objects, one after the other."""
+    return await _put(url, bucket, LARGE_OBJECT, count)
+
+
+async def object_put_small(url: str, bucket: str, count: int) -> float:
+    """Small objects, one after the other."""
+    return await _put(url, bucket, SMALL_OBJECT, count)
+
+
+async def _put(url: str, bucket: str, content: bytes, count: int) -> float:
+    connection = await aio.connect(url)
+    stream = connection.jetstream()
+    store = await stream.create_object_store(bucket=bucket, storage="memory")
+    begin = time.perf_counter()
+    for number in range(count):
+        await store.put(f"object {number}", content)
+    seconds = time.perf_counter() - begin
+    await stream.delete_object_store(bucket)
+    await connection.close()
+    return seconds
+
+
+async def object_chunks_published(url: str, bucket: str, count: int) -> float:
+    """The chunks of large objects by publish_async, without hashes and descriptions."""
+    connection = await aio.connect(url)
+    stream = connection.jetstream()
+    await stream.create_object_store(bucket=bucket, storage="memory")
+    content = memoryview(LARGE_OBJECT)
+    begin = time.perf_counter()
+    for number in range(count):
+        for start in range(0, len(content), CHUNK_SIZE):
+            await stream.publish_async(f"$O.{bucket}.C.{number}", content[start : start + CHUNK_SIZE])
+        await stream.publish_async_completed()
+    seconds = time.perf_counter() - begin
+    await stream.delete_object_store(bucket)
+    await connection.close()
+    return seconds
+
+
 if __name__ == "__main__":
     main(
         {
@@ -276,6 +317,9 @@ if __name__ == "__main__":
             "publish_async": publish_async,
             "publish_async_blocking": publish_async_blocking,
             "latency": latency,
+            "object_put": object_put,
+            "object_put_small": object_put_small,
+            "object_chunks_published": object_chunks_published,
             "batch": batch,
             "push": push,
             "push_callback": push_callback,

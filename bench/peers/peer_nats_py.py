@@ -4,7 +4,7 @@ import contextlib
 import time
 
 import nats
-from common import ACK_PENDING, WINDOW, arrived, check, main, median, payload
+from common import ACK_PENDING, LARGE_OBJECT, SMALL_OBJECT, WINDOW, arrived, check, main, median, payload
 from nats.errors import Error
 from nats.js.api import AckPolicy, ConsumerConfig
 
@@ -115,6 +115,29 @@ async def latency(url: str, subject: str, count: int) -> float:
     return seconds
 
 
+async def object_put(url: str, bucket: str, count: int) -> float:
+    """Large objects, one after the other."""
+    return await _put(url, bucket, LARGE_OBJECT, count)
+
+
+async def object_put_small(url: str, bucket: str, count: int) -> float:
+    """Small objects, one after the other."""
+    return await _put(url, bucket, SMALL_OBJECT, count)
+
+
+async def _put(url: str, bucket: str, content: bytes, count: int) -> float:
+    connection = await nats.connect(url)
+    stream = connection.jetstream()
+    store = await stream.create_object_store(bucket, storage="memory")
+    begin = time.perf_counter()
+    for number in range(count):
+        await store.put(f"object {number}", content)
+    seconds = time.perf_counter() - begin
+    await stream.delete_object_store(bucket)
+    await connection.close()
+    return seconds
+
+
 if __name__ == "__main__":
     main(
         {
@@ -125,5 +148,7 @@ if __name__ == "__main__":
             "push": push,
             "publish_async": publish_async,
             "latency": latency,
+            "object_put": object_put,
+            "object_put_small": object_put_small,
         }
     )

@@ -4,8 +4,9 @@ import time
 from datetime import timedelta
 
 import natsio
-from common import ACK_PENDING, WINDOW, arrived, check, main, median, payload
-from natsio.jetstream import AckPolicy, Consumer, ConsumerConfig
+from common import ACK_PENDING, LARGE_OBJECT, SMALL_OBJECT, WINDOW, arrived, check, main, median, payload
+from natsio.jetstream import AckPolicy, Consumer, ConsumerConfig, StorageType
+from natsio.objectstore import ObjectStoreConfig
 
 BATCH = 5_000
 
@@ -119,6 +120,29 @@ async def latency(url: str, subject: str, count: int) -> float:
     return seconds
 
 
+async def object_put(url: str, bucket: str, count: int) -> float:
+    """Large objects, one after the other."""
+    return await _put(url, bucket, LARGE_OBJECT, count)
+
+
+async def object_put_small(url: str, bucket: str, count: int) -> float:
+    """Small objects, one after the other."""
+    return await _put(url, bucket, SMALL_OBJECT, count)
+
+
+async def _put(url: str, bucket: str, content: bytes, count: int) -> float:
+    client = await natsio.connect(url)
+    stream = client.jetstream()
+    store = await stream.create_object_store(ObjectStoreConfig(bucket=bucket, storage=StorageType.MEMORY))
+    begin = time.perf_counter()
+    for number in range(count):
+        await store.put(f"object {number}", content)
+    seconds = time.perf_counter() - begin
+    await stream.delete_object_store(bucket)
+    await client.close()
+    return seconds
+
+
 if __name__ == "__main__":
     main(
         {
@@ -129,5 +153,7 @@ if __name__ == "__main__":
             "recover": recover,
             "publish_async": publish_async,
             "latency": latency,
+            "object_put": object_put,
+            "object_put_small": object_put_small,
         }
     )

@@ -13,7 +13,6 @@ from jetspark.jetstream.bucket_requests import BucketListRequest, BucketNamesReq
 from jetspark.jetstream.buckets import OBJECTS
 from jetspark.jetstream.config_fields import make_config
 from jetspark.jetstream.errors import BucketNotFoundError
-from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.object_store import ObjectStoreConfig, ObjectStoreConfigFields, ObjectStoreStatus
 from jetspark.jetstream.object_store.config import changed_stream_config, stream_config
 from jetspark.jetstream.object_store.status import object_store_status
@@ -56,7 +55,8 @@ class ObjectStoreManager(JetStreamAPI):
             The server refuses the configuration.
         """
         wanted = make_config(ObjectStoreConfig, config, fields)
-        return self._open_store(await create_bucket(self._core, wanted.bucket, stream_config(wanted), timeout))
+        await create_bucket(self._core, wanted.bucket, stream_config(wanted), timeout)
+        return await self.object_store(wanted.bucket, timeout=timeout)  # only this answer has the domain
 
     async def update_object_store(
         self,
@@ -82,7 +82,8 @@ class ObjectStoreManager(JetStreamAPI):
         stream = OBJECTS.stream_of(wanted.bucket)
         found = ObjectStoreCore(self._core, await get_bucket_info(self._core, wanted.bucket, stream, timeout))
         changed = changed_stream_config(found.info.config, wanted)
-        return self._open_store(await update_bucket(self._core, wanted.bucket, changed, timeout))
+        await update_bucket(self._core, wanted.bucket, changed, timeout)
+        return await self.object_store(wanted.bucket, timeout=timeout)
 
     async def create_or_update_object_store(
         self,
@@ -108,7 +109,8 @@ class ObjectStoreManager(JetStreamAPI):
         BadBucketError
             The stream of that name is no bucket of objects.
         """
-        return self._open_store(await get_bucket_info(self._core, bucket, OBJECTS.stream_of(bucket), timeout))
+        info = await get_bucket_info(self._core, bucket, OBJECTS.stream_of(bucket), timeout)
+        return ObjectStore(ObjectStoreCore(self._core, info))
 
     async def delete_object_store(self, bucket: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete a bucket with all its objects.
@@ -127,6 +129,3 @@ class ObjectStoreManager(JetStreamAPI):
     def object_stores(self, *, timeout: float | None = None) -> ListPager[ObjectStoreStatus]:
         """List configuration and state of the buckets of objects, in pages. `timeout` is for each page."""
         return self.paginate(BucketListRequest(object_store_status), timeout)
-
-    def _open_store(self, info: StreamInfo) -> ObjectStore:
-        return ObjectStore(ObjectStoreCore(self._core, info))

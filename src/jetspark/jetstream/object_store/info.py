@@ -9,7 +9,7 @@ import binascii
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
@@ -104,9 +104,27 @@ def encode_info(info: ObjectInfo) -> bytes:
 
     Raises ConfigError if a text cannot be written as UTF-8.
     """
-    fields = cast("dict[str, object]", to_builtins(info))
-    del fields[_REVISION], fields[_MTIME]
-    return encode({name: value for name, value in fields.items() if value or name in _ALWAYS})
+    options = info.options
+    link = options.link
+    fields: dict[str, object] = {
+        "name": info.name,
+        "description": info.description,
+        "headers": info.headers,
+        "metadata": info.metadata,
+        "options": {
+            **({} if options.max_chunk_size is None else {"max_chunk_size": options.max_chunk_size}),
+            **({} if link is None else {"link": to_builtins(link)}),
+            **options.extra,
+        },
+        "bucket": info.bucket,
+        "nuid": info.nuid,
+        "size": info.size,
+        "chunks": info.chunks,
+        "digest": info.digest,
+        "deleted": info.deleted,
+    }
+    present = {name: value for name, value in fields.items() if value or name in _ALWAYS}
+    return encode({**present, **info.extra})
 
 
 def read_info(bucket: str, subject: str, payload: bytes, revision: int, mtime_ns: int) -> ObjectInfo:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from base64 import urlsafe_b64encode
 from typing import Final
 
@@ -12,14 +12,15 @@ from jetspark.jetstream.errors import InvalidObjectNameError
 
 __all__ = ["chunk_subject", "is_nuid", "meta_subject", "new_nuid"]
 
-_NUID_LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_LETTERS: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_AS_LETTERS: Final = (_LETTERS * 5)[:256]
 _NUID_LENGTH: Final = 22
 _NUID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 def new_nuid() -> str:
     """Return a new id of an object's content: 22 random letters and digits."""
-    return "".join(secrets.choice(_NUID_LETTERS) for _ in range(_NUID_LENGTH))
+    return os.urandom(_NUID_LENGTH).translate(_AS_LETTERS).decode("ascii")
 
 
 def is_nuid(text: str) -> bool:

@@ -22,7 +22,6 @@ from jetspark.engine.object_chunks import ChunkAcks, Chunker
 from jetspark.engine.object_write import (
     CleanUp,
     FindMeta,
-    Found,
     PurgeMeta,
     PurgeReplaced,
     SendChunks,
@@ -120,9 +119,6 @@ class ObjectPut:
         subject = store.chunk_subject(step.nuid)
         publisher = store.publisher(self._timeout)
         chunker, digest = Chunker(self._chunk_size), ContentDigest(store.js.connection.reader_threads)
-        finding: asyncio.Task[Found] | None = None
-        if step.find is not None:
-            finding = asyncio.create_task(store.find_meta(step.find, self._timeout, consistent=False))
         try:
             async with aclosing(self._source.parts()) as parts:
                 async for part in parts:
@@ -130,21 +126,16 @@ class ObjectPut:
                         await self._send_chunk(publisher, subject, chunk, digest)
             if rest := chunker.rest():
                 await self._send_chunk(publisher, subject, rest, digest)
+            # Together with the last chunks, so that it costs a small object no round trip.
+            found = None if step.find is None else await store.find_meta(step.find, self._timeout, consistent=False)
             while self._in_flight:
                 await self._take_ack()
             if not self._acks.chunks:
                 await self._report()
-            text = await digest.finish()
-            return Sent(self._acks.size, self._acks.chunks, text, None if finding is None else await finding)
+            return Sent(self._acks.size, self._acks.chunks, await digest.finish(), found)
         except NoStreamResponseError:
             await store.refresh(self._timeout)  # raises if the bucket is gone
             raise
-        finally:
-            if finding is not None and not finding.done():
-                finding.cancel()
-                await asyncio.wait([finding])
-            elif finding is not None and not finding.cancelled():
-                finding.exception()  # the failure of the put is raised
 
     async def clean_up(self, step: CleanUp) -> None:
         """Wait for the answers to the chunks that were sent, and remove the chunks. Raises the error of the purge."""
