@@ -21,6 +21,7 @@ from jetspark.errors import (
     BadHeadersError,
     BucketNotFoundError,
     KeyExistsError,
+    MaxControlLineError,
     MaxPayloadError,
     StreamStoreFailedError,
     ValueTooLargeError,
@@ -70,6 +71,7 @@ def test_values_are_stored_and_deleted(connection: Connection, streams: Streams)
     assert table.column("headers").to_pylist().count([("KV-Operation", ["DEL"])]) == 1
 
 
+@pytest.mark.conformance("KSP-15")
 def test_the_rows_of_a_key_keep_their_order(connection: Connection, streams: Streams) -> None:
     bucket = make(streams, history=64)
     count, keys = 2_000, 50
@@ -83,6 +85,7 @@ def test_the_rows_of_a_key_keep_their_order(connection: Connection, streams: Str
     assert found == {key: (numbers * 2)[-64:] for key, numbers in wanted.items()}
 
 
+@pytest.mark.conformance("KSP-12")
 def test_expected_revisions_create_update_and_delete(connection: Connection, streams: Streams) -> None:
     bucket = make(streams)
     write(connection, bucket, {"key": ["a", "b", "gone"], "value": ["1", "2", None]})
@@ -195,6 +198,15 @@ def test_a_value_that_is_too_large_is_not_sent(connection: Connection, streams: 
         write(connection, replace(bucket, max_size=None), {"key": ["d"], "value": ["x" * 2_000_000]})
 
 
+def test_a_key_that_is_too_long_for_the_control_line_is_not_sent(server: NatsServer, streams: Streams) -> None:
+    bucket = make(streams)
+    with bulk.connect(server.url, max_control_line=1024) as own:
+        write(own, bucket, {"key": ["a" * 800], "value": ["1"]})
+        with pytest.raises(MaxControlLineError, match=r"^row 1 \(key 'aaa"):
+            write(own, bucket, {"key": ["b", "a" * 1000], "value": ["1", "2"]})
+    assert [key for key, _ in stored(streams, bucket)] == ["a" * 800]
+
+
 def test_a_bad_header_shows_the_row_but_no_value(connection: Connection, streams: Streams) -> None:
     bucket = make(streams)
     headers = pa.array([[], [("k", "a\nb")]], pa.map_(pa.string(), pa.string()))
@@ -251,6 +263,7 @@ def test_a_key_that_was_created_over_a_marker_is_recognised_in_a_repeat(
     assert write(connection, bucket, {**rows, "msg_id": ["x", "y"]}).published.count == 2
 
 
+@pytest.mark.conformance("KSP-15")
 def test_no_key_is_twice_in_a_round_and_each_keeps_its_order() -> None:
     rounds = _rounds(pa.array(list("abacabd")))
     assert [each.tolist() for each in rounds] == [[0, 1, 3, 6], [2, 5], [4]]

@@ -101,6 +101,7 @@ def test_a_key_that_cannot_be_used_is_refused_with_its_row(key: str | None) -> N
         ({"ttl": [""], "expected_revision": [0]}, "such as 30s"),
     ],
 )
+@pytest.mark.conformance("KSP-13")
 def test_a_row_that_contradicts_itself_is_refused_with_its_key(columns: dict[str, object], rule: str) -> None:
     rows = pa.record_batch({"key": ["a"], "value": [SECRET], **columns})
     with pytest.raises(ConfigError, match=r"^row 3 \(key 'a'\): ") as caught:

@@ -94,16 +94,17 @@ def data(nats: Nats, stream: str) -> list[int]:
     return [int(each) for each in found if isinstance(each, bytes)]
 
 
-def forget(nats: Nats, stream: str) -> None:
-    """Wait until the stream accepts a repeated message id."""
+def forget(nats: Nats, stream: str, subject: str | None = None) -> None:
+    """Wait until the stream accepts a repeated message id; `subject` is one of the stream's that is not used."""
+    subject = subject or f"{stream}.probe"
     # With its own id: an id of an earlier call is forgotten before the ids of later rows.
-    probe = pa.record_batch({"subject": [f"{stream}.probe"], "data": ["0"], "msg_id": [f"probe{next(_probes)}"]})
+    probe = pa.record_batch({"subject": [subject], "data": ["0"], "msg_id": [f"probe{next(_probes)}"]})
     bulk.publish(nats.connection, probe)
     deadline = time.monotonic() + 30
     while (report := bulk.publish(nats.connection, probe)).duplicates:
         assert time.monotonic() < deadline
     # At any sequence: a row of a lost task may have arrived in between.
-    nats.connection.request(StreamPurgeRequest(stream, filter=f"{stream}.probe"))
+    nats.connection.request(StreamPurgeRequest(stream, filter=subject))
     assert report.count == 1
 
 

@@ -86,7 +86,7 @@ def test_the_sql_examples_run(spark: SparkSession) -> None:
 def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (first,) = examples("spark.md")
     read, pushed, newest = examples("reading.md")[:3]
-    write, copy = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("writing.md"))
+    write, copy, put, change, *feeds = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("writing.md"))
     assert "configure(SparkSession.builder" in first  # as in the README, whose examples run as scripts
     with running() as nats:
         orders = nats.stream("ORDERS", subjects=["orders.>"])
@@ -114,6 +114,12 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
         bucket.put("ada", value=b'{"name": "Ada"}')
         exec(examples("buckets.md")[0].replace("nats://localhost:4222", nats.url), names)
         assert "|ada| Ada|" in capsys.readouterr().out
+        names["users"] = spark.sql("SELECT 'bob' AS id, 7 AS age")
+        target = Bucket(nats, "users_copy")
+        for example in (put, change, *feeds):
+            exec(example.replace("nats://localhost:4222", nats.url), names)
+        wanted = {"ada": b'{"NAME": "ADA"}', "bob": b'{"ID":"BOB","AGE":7}'}
+        assert {row["key"]: row["value"] for row in target.batch()} == wanted
         nats.stream("COPY", subjects=["copy.>"])
         exec(copy.replace("nats://localhost:4222", nats.url), names)
         copied = nats.rows("COPY", "subject", "headers")

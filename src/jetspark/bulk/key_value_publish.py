@@ -33,6 +33,7 @@ from jetspark.jetstream import header_names as names
 from jetspark.jetstream.api import MessageGetRequest
 from jetspark.jetstream.errors import (
     BadHeadersError,
+    MaxControlLineError,
     MaxPayloadError,
     MessageNotFoundError,
     NoStreamResponseError,
@@ -101,7 +102,7 @@ def publish_messages(
     ------
     WrongLastRevisionError
         The newest revision of a key is another one; KeyExistsError if it was to be created.
-    BadHeadersError, MaxPayloadError, ValueTooLargeError
+    BadHeadersError, MaxControlLineError, MaxPayloadError, ValueTooLargeError
         A row cannot be stored; no row of its record batch was sent, and those of earlier batches are stored.
     BucketNotFoundError
         The bucket was deleted.
@@ -189,6 +190,15 @@ class _BucketPublisher:
     def _check_sizes(
         self, messages: pa.RecordBatch, payloads: pa.BinaryArray, headers: pa.BinaryArray | None, first: int
     ) -> None:
+        lengths, room = pc.binary_length(messages.column("subject")), self._connection.message_limits.subject
+        if (longest := pc.max(lengths).as_py() or 0) > room:
+            where = self._where(messages, int(np.argmax(np.asarray(lengths))), first)
+            raise MaxControlLineError(
+                f"{where}: the subject has {longest} bytes, and a control line of the server has room for {room}; "
+                "use a shorter key, or raise max_control_line of the server and of the connect options",
+                size=longest,
+                limit=room,
+            )
         sizes = pc.binary_length(payloads)
         if headers is not None:
             sizes = pc.add(sizes, pc.fill_null(pc.binary_length(headers), 0))

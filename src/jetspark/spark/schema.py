@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DataType,
+    DayTimeIntervalType,
     IntegerType,
     LongType,
     MapType,
@@ -31,12 +32,16 @@ from jetspark.jetstream.message_columns import READABLE, find_column, find_write
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from jetspark.bulk.key_value_bucket import BucketTarget
+
 __all__ = [
     "HEADERS",
     "HEADERS_TYPE",
+    "WRITABLE_HEADERS",
     "Projection",
     "WriteColumns",
     "check_columns",
+    "check_write_types",
     "conform",
     "plan_projection",
     "read_schema",
@@ -56,10 +61,11 @@ _READABLE: Final[dict[str, tuple[DataType, ...]]] = {
     "timestamp": (TimestampType(), TimestampNTZType()),
     "timestamp_ns": (LongType(),),
 }
+WRITABLE_HEADERS: Final = (HEADERS_TYPE, MapType(_TEXT, _TEXT))
 _WRITABLE: Final[dict[str, tuple[DataType, ...]]] = {
     "subject": (_TEXT,),
     "data": (BinaryType(), _TEXT),
-    HEADERS: (HEADERS_TYPE, MapType(_TEXT, _TEXT)),
+    HEADERS: WRITABLE_HEADERS,
     "msg_id": (_TEXT,),
 }
 
@@ -170,9 +176,18 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class WriteColumns:
-    """The columns of a write: name -> position in Spark's record batches."""
+    """The columns of a write.
+
+    Attributes
+    ----------
+    positions
+        Name -> position in Spark's record batches.
+    bucket
+        The bucket into which the rows are written; None if they are messages.
+    """
 
     positions: dict[str, int]
+    bucket: BucketTarget | None = None
 
     def __contains__(self, name: str) -> bool:
         return name in self.positions
@@ -195,9 +210,7 @@ def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
     """
     there = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema) or "no columns"
     positions = find_write_columns(schema.names, any_case=True)
-    for name, at in positions.items():
-        if not _is_one_of(schema[at].dataType, _WRITABLE[name]):
-            raise _wrong_type(schema[at], _WRITABLE[name], "be written from")
+    check_write_types(schema, positions, _WRITABLE)
     if "data" not in positions:
         raise ConfigError(f"the rows have no column data (the payload, binary or string); they have {there}")
     if subject is not None:
@@ -207,6 +220,15 @@ def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
             f"the rows have no column subject (string), and option subject is not given; they have {there}"
         )
     return WriteColumns(positions)
+
+
+def check_write_types(
+    schema: StructType, positions: Mapping[str, int], types: Mapping[str, tuple[DataType, ...]]
+) -> None:
+    """Check the types of the columns of a write. Raises ConfigError for the first wrong one."""
+    for name, at in positions.items():
+        if not _is_one_of(schema[at].dataType, types[name]):
+            raise _wrong_type(schema[at], types[name], "be written from")
 
 
 def _is_one_of(have: DataType, types: tuple[DataType, ...]) -> bool:
@@ -219,6 +241,8 @@ def _same_type(have: DataType, wanted: DataType) -> bool:
         return _same_type(have.keyType, wanted.keyType) and _same_type(have.valueType, wanted.valueType)
     if isinstance(have, ArrayType) and isinstance(wanted, ArrayType):
         return _same_type(have.elementType, wanted.elementType)
+    if isinstance(have, DayTimeIntervalType):
+        return isinstance(wanted, DayTimeIntervalType)
     return have == wanted
 
 

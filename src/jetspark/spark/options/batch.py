@@ -15,7 +15,7 @@ from jetspark.jetstream.names import check_publish_subject
 from jetspark.jetstream.subject_filters import EVERYTHING, reduce_filters
 from jetspark.jetstream.times import format_rfc3339
 from jetspark.spark.options import table
-from jetspark.spark.options.bucket import BucketOptions, make_bucket_options
+from jetspark.spark.options.bucket import BucketOptions, check_bucket_write, make_bucket_options
 from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
 from jetspark.spark.options.server import ServerOptions, make_server_options
@@ -124,6 +124,10 @@ class WriteOptions:
         Whether to publish in atomic batches.
     keep_control_headers
         Whether headers that command the server are published.
+    bucket
+        Name of the bucket into which the rows are written; None if they are messages.
+    skip_conflicts
+        Whether rows for a bucket are skipped if their expected revision is wrong.
     """
 
     server: ServerOptions
@@ -135,6 +139,8 @@ class WriteOptions:
     expected_stream: str | None
     atomic: bool
     keep_control_headers: bool
+    bucket: str | None = None
+    skip_conflicts: bool = False
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -218,6 +224,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
 
 def make_write_options(parsed: ParsedOptions) -> WriteOptions:
     """Check the options of a write. Raises ConfigError."""
+    check_bucket_write(parsed)
     subjects = parsed[table.SUBJECT]
     if len(subjects) > 1:
         raise ConfigError(f"option subject names {len(subjects)} subjects; a write needs exactly one")
@@ -233,6 +240,8 @@ def make_write_options(parsed: ParsedOptions) -> WriteOptions:
         expected_stream=parsed[table.EXPECTED_STREAM],
         atomic=parsed[table.ATOMIC],
         keep_control_headers=parsed[table.CONTROL_HEADERS] == "keep",
+        bucket=parsed[table.BUCKET],
+        skip_conflicts=parsed[table.ON_CONFLICT] == "skip",
     )
 
 

@@ -1,4 +1,4 @@
-"""The options of a read of a key-value bucket. Its entries are the messages of the stream `KV_<bucket>`."""
+"""The options of reads and writes of a key-value bucket. Its entries are the messages of the stream `KV_<bucket>`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jetspark.spark.options import table
 from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
 
-__all__ = ["BucketOptions", "make_bucket_options"]
+__all__ = ["BucketOptions", "check_bucket_write", "make_bucket_options"]
 
 _OF_STREAMS: Final[tuple[Option[object], ...]] = (table.STREAM, table.SUBJECT, table.READ_MODE)
 _OF_BUCKETS: Final[tuple[Option[object], ...]] = (
@@ -72,3 +72,18 @@ def make_bucket_options(parsed: ParsedOptions) -> BucketOptions | None:
         include_deletes=(history or parsed.use is Use.READ_STREAM) if deletes is None else deletes,
         initial_snapshot=parsed[table.INITIAL_SNAPSHOT],
     )
+
+
+def check_bucket_write(parsed: ParsedOptions) -> None:
+    """Check the options of a write that cannot be given together with a bucket, or without one. Raises ConfigError."""
+    if table.BUCKET not in parsed:
+        if table.ON_CONFLICT in parsed:
+            raise ConfigError(f"option {table.ON_CONFLICT.name} needs option {table.BUCKET.name}: the name of a bucket")
+        return
+    for option in (table.STREAM, table.SUBJECT, table.EXPECTED_STREAM):
+        if option in parsed:
+            raise conflicting_options(table.BUCKET, option)
+    if parsed[table.ATOMIC]:
+        raise conflicting_options(table.BUCKET, table.ATOMIC, " = true")
+    if parsed[table.CONTROL_HEADERS] == "keep":
+        raise conflicting_options(table.BUCKET, table.CONTROL_HEADERS, " = keep")

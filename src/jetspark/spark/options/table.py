@@ -281,6 +281,11 @@ EXPECTED_STREAM: Final = Option[str | None](
     "expectedStream", "name", check_stream_name, None, NONE,
     "Name of the stream that must store all rows. A row whose subject belongs to another stream is refused.", Use.WRITE,
 )
+ON_CONFLICT: Final = Option[str](
+    "onConflict", "`fail` or `skip`", one_of("fail", "skip"), "fail", "`fail`",
+    "For a bucket. `fail`: the task fails if the newest revision of a row's key is not `expected_revision`. `skip`: "
+    "such rows are left out, and the log has their number.", Use.WRITE,
+)
 CONTROL_HEADERS: Final = Option[str](
     "controlHeaders", "`drop` or `keep`", one_of("drop", "keep"), "drop", "`drop`",
     "`drop`: headers by which a message commands the server are left out, with a warning, since rows that were read "
@@ -318,7 +323,7 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
     MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,
     INITIAL_SNAPSHOT, COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
-    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, CONTROL_HEADERS, ATOMIC,
+    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, ON_CONFLICT, CONTROL_HEADERS, ATOMIC,
     LEDGER_STREAM, LEDGER_RETENTION, MAX_REPLAY_DELAY,
 )
 """All options, in the order of the documentation."""

@@ -1,10 +1,10 @@
 """Batch writes: each task publishes its rows in a pipeline, and waits for all acknowledgements.
 
-A write can only append to a stream. The messages of a failed task stay in the stream, and Spark runs the task again.
-Every row gets a message id, and the repeated task gives the row the same id, so the stream drops duplicates. The id
-consists of the job, the partition, the row number, and a hash of the content. The hash is for plans that return rows in
-another order the second time, such as shuffles: another row with the same number is another message, and no duplicate.
-Such rows may be stored twice, but none is lost. Ids in a column `msg_id` have no such limits.
+A write can only append to a stream, or put keys into a bucket. The messages of a failed task stay, and Spark runs the
+task again. Every row gets a message id, and the repeated task gives the row the same id, so the stream drops
+duplicates. The id consists of the job, the partition, the row number, and a hash of the content. The hash is for plans
+that return rows in another order the second time, such as shuffles: another row with the same number is another
+message, and no duplicate. Such rows may be stored twice, but none is lost. Ids in a column `msg_id` have no such limit.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from pyspark.sql.types import StructType
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import WriteOptions
-from jetspark.spark.schema import WriteColumns, write_columns
+from jetspark.spark.schema import WriteColumns
 from jetspark.spark.task_log import log_counts
+from jetspark.spark.write.bucket_rows import find_target
 from jetspark.spark.write.commit_message import (
     TaskCommitMessage,
+    conflicts_warning,
     duplicates_warning,
     left_out_warning,
     merge_messages,
     summary,
 )
-from jetspark.spark.write.rows import has_own_ids, prepare_rows, publish_rows
+from jetspark.spark.write.rows import has_own_ids, plan_columns, prepare_rows, publish_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,17 +49,19 @@ def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> Je
     ------
     ConfigError
         The mode is `overwrite`, or a column is missing.
+    BucketNotFoundError, BadBucketError, MessageTTLDisabledError
+        There is no such bucket, or it has no times to live.
     ConnectError, AuthenticationError, TLSError
         The server cannot be reached or rejects the login.
     """
     if overwrite:
         raise ConfigError(
-            "mode overwrite is not supported, because rows can only be appended to a stream; use mode append, and "
-            "purge the stream before to replace its messages"
+            "mode overwrite is not supported, because rows can only be appended to a stream or put into a bucket; use "
+            "mode append, and purge the stream before to replace its messages"
         )
-    columns = write_columns(schema, options.subject)
-    with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True):
-        pass
+    columns = plan_columns(schema, options)
+    with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True) as connection:
+        columns, options = find_target(connection, columns, options)
     return JetStreamWriter(options, columns)
 
 
@@ -77,8 +81,8 @@ class JetStreamWriter(DataSourceArrowWriter):
         prefix = f"{self._job}-{partition}"
         rows = prepare_rows(iterator, self._columns, self._options, prefix, left_out, stable=False)
         with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
-            report, skipped = publish_rows(connection, rows, self._columns, self._options)
-        done = TaskCommitMessage.of(partition, report, skipped)
+            published = publish_rows(connection, rows, self._columns, self._options, prefix)
+        done = TaskCommitMessage.of(partition, published.report, published.skipped, published.conflicts)
         done.left_out, done.own_ids = left_out, has_own_ids(self._columns, self._options)
         log_counts(_log, "partition %d: %s", partition, summary(done))
         return done
@@ -89,8 +93,9 @@ class JetStreamWriter(DataSourceArrowWriter):
         _log.info("write done: %s", summary(whole))
         if whole.left_out:
             _log.warning("%s", left_out_warning(whole.left_out))
-        if text := duplicates_warning(whole):
-            _log.warning("%s", text)
+        for text in (duplicates_warning(whole), conflicts_warning(whole)):
+            if text is not None:
+                _log.warning("%s", text)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log the rows that stay in the stream after a failed job: they cannot be removed."""

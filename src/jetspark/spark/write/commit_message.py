@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "StreamRowCounts",
     "TaskCommitMessage",
+    "conflicts_warning",
     "duplicates_warning",
     "left_out_warning",
     "merge_messages",
@@ -66,6 +67,8 @@ class TaskCommitMessage(WriterCommitMessage):
         Rows that were sent again, because the connection was lost or the server did not answer in time.
     skipped
         Rows that were not sent, because an earlier run of the task, or an earlier try, had stored them.
+    conflicts
+        Rows for a bucket that were left out, because the newest revision of their key was another one than expected.
     run_id
         Id of the run of the query, a new one at each start; None outside of a query.
     own_ids
@@ -81,25 +84,27 @@ class TaskCommitMessage(WriterCommitMessage):
     streams: dict[str, StreamRowCounts] = field(default_factory=dict)
     resent: int = 0
     skipped: int = 0
+    conflicts: int = 0
     run_id: str | None = None
     own_ids: bool = False
     left_out: set[str] = field(default_factory=set)
     warnings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, partition: int, report: PublishReport, skipped: int = 0) -> TaskCommitMessage:
+    def of(cls, partition: int, report: PublishReport, skipped: int = 0, conflicts: int = 0) -> TaskCommitMessage:
         """Return the message for a report of `bulk.publish`."""
         streams = {
             name: StreamRowCounts(acks.count, acks.duplicates, acks.first_sequence, acks.last_sequence)
             for name, acks in report.streams.items()
         }
-        return cls(partition, report.bytes, streams, report.resent, skipped)
+        return cls(partition, report.bytes, streams, report.resent, skipped, conflicts)
 
     def add(self, other: TaskCommitMessage) -> None:
         """Add the counts of another task."""
         self.bytes += other.bytes
         self.resent += other.resent
         self.skipped += other.skipped
+        self.conflicts += other.conflicts
         self.run_id = self.run_id or other.run_id
         self.own_ids = self.own_ids or other.own_ids
         self.left_out |= other.left_out
@@ -137,11 +142,23 @@ def duplicates_warning(rows: TaskCommitMessage) -> str | None:
     )
 
 
+def conflicts_warning(rows: TaskCommitMessage) -> str | None:
+    """Return the warning about rows for a bucket whose expected revision was wrong; None if there are none."""
+    if not rows.conflicts:
+        return None
+    return (
+        f"{rows.conflicts} rows were not stored, because the newest revision of their key was not expected_revision "
+        "(option onConflict = skip); the logs of the tasks have the first keys"
+    )
+
+
 def summary(rows: TaskCommitMessage) -> str:
     """Return a summary in one line."""
     parts = [_stream_summary(name, each) for name, each in sorted(rows.streams.items())]
     if rows.skipped:
         parts.append(f"{rows.skipped} rows skipped, which were stored before")
+    if rows.conflicts:
+        parts.append(f"{rows.conflicts} rows skipped because of another revision")
     if rows.resent:
         parts.append(f"{rows.resent} rows sent again")
     if rows.bytes:

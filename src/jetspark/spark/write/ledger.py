@@ -85,6 +85,8 @@ class _Record(msgspec.Struct):
     first_attempt_ns: int = 0
     """When the first attempt began; 0 in the first attempt's own record, which has this time itself."""
     batch_digests: list[str] = []
+    revision: int = 0
+    """Newest revision of the bucket before the first attempt; 0 if the rows are no entries of one."""
 
 
 _record_decoder: Final = msgspec.json.Decoder(_Record)
@@ -207,15 +209,18 @@ class TaskRecord:
         When an earlier run of the task began, nanoseconds since 1970; None if there was none.
     batch_digests
         Digests of the record batches of an earlier run, if it was done.
+    revision
+        Newest revision of the bucket before the first run; see `_Record`.
     """
 
-    def __init__(self, ledger: TaskLedger, task: TaskName) -> None:
+    def __init__(self, ledger: TaskLedger, task: TaskName, revision: int = 0) -> None:
         self._ledger = ledger
         self._task = task
         self._subject = ledger.subject(task)
         self._sequence = 0
         self.first_attempt_ns: int | None = None
         self.batch_digests: list[str] = []
+        self.revision = revision
 
     def begin(self, connection: Connection) -> None:
         """Find out whether the task ran before, and record that it runs.
@@ -227,7 +232,7 @@ class TaskRecord:
         """
         record = self._read(connection)
         if record is None or not record.done:  # the record of a finished run is kept
-            self._write(connection, _Record(_VERSION, self._task.batch, first_attempt_ns=self.first_attempt_ns or 0))
+            self._write(connection, self._record())
 
     def finish(self, connection: Connection, batch_digests: list[str]) -> None:
         """Record that all rows are stored. Raises SupersededBatchError as `begin` does."""
@@ -235,7 +240,11 @@ class TaskRecord:
         batch_digests = batch_digests if len(batch_digests) <= _MAX_DIGESTS else []
         if record is not None and record.done and record.batch_digests == batch_digests:
             return
-        self._write(connection, _Record(_VERSION, self._task.batch, True, self.first_attempt_ns or 0, batch_digests))
+        self._write(connection, self._record(batch_digests, done=True))
+
+    def _record(self, batch_digests: list[str] | None = None, *, done: bool = False) -> _Record:
+        first = self.first_attempt_ns or 0
+        return _Record(_VERSION, self._task.batch, done, first, batch_digests or [], self.revision)
 
     def _read(self, connection: Connection) -> _Record | None:
         """Return the record of an earlier run of this task; None if there is none."""
@@ -251,6 +260,7 @@ class TaskRecord:
             )
         self.first_attempt_ns = record.first_attempt_ns or stored_ns
         self.batch_digests = record.batch_digests
+        self.revision = record.revision
         return record
 
     def _write(self, connection: Connection, record: _Record) -> None:

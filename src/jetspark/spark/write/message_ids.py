@@ -17,16 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from jetspark.engine.key_value_write import ROUND
 from jetspark.jetstream.errors import BadHeadersError
 from jetspark.jetstream.header_names import MSG_ID
+from jetspark.wire.untrusted import parse_number
 from jetspark.wire.vector.headers import encode_headers
 
-__all__ = ["add_message_ids", "effective_ids", "message_ids"]
+__all__ = ["add_message_ids", "effective_ids", "is_later_id", "message_ids", "original_ids"]
 
 COLUMN: Final = "msg_id"
 HEADERS: Final = "headers"
 _HASH_SEED: Final = "PYTHONHASHSEED"
 _DIGEST_BYTES: Final = 8
+_LATER_ROUND: Final = f"{ROUND}[0-9]+$"
 
 
 def add_message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, stable: bool = False) -> pa.RecordBatch:
@@ -50,7 +53,7 @@ def message_ids(prefix: str, first: int, batch: pa.RecordBatch, *, stable: bool 
     first
         Number of the first row within the partition.
     batch
-            Published columns: any of `subject`, `data`, `headers`.
+        Published columns: `subject`, `data`, `headers` and others.
     stable
         Whether the ids must be the same in another Spark session and another Python. That takes half a microsecond
         more for each row.
@@ -70,6 +73,20 @@ def effective_ids(batch: pa.RecordBatch) -> pa.StringArray:
     """Return the ids that the rows are published with: from the column `msg_id`, else from the headers."""
     ids = batch.column(COLUMN).cast(pa.string())
     return pc.coalesce(ids, _header_ids(batch)) if HEADERS in batch.schema.names else ids
+
+
+def is_later_id(prefix: str, found: str, ours: str) -> bool:
+    """Return whether `found` is the id of a later row of the same task than `ours`, both by `message_ids`."""
+    start = f"{prefix}-"
+    if not (found.startswith(start) and ours.startswith(start)):
+        return False
+    later, row = (parse_number(each.removeprefix(start).partition("-")[0]) for each in (found, ours))
+    return later is not None and row is not None and later > row
+
+
+def original_ids(ids: pa.StringArray) -> pa.StringArray:
+    """Return the ids without the number of a later try, which the ids of a bucket's messages may have."""
+    return pc.replace_substring_regex(ids, _LATER_ROUND, "")
 
 
 def _header_ids(batch: pa.RecordBatch) -> pa.StringArray:
@@ -109,4 +126,6 @@ def _bytes(column: pa.Array) -> pa.Array:
             column = encode_headers(column)
         except BadHeadersError:
             return pa.nulls(len(column), pa.binary())  # these rows are not sent: publishing raises the error
+    elif pa.types.is_integer(column.type):
+        column = column.cast(pa.string())
     return column.cast(pa.binary())

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import StructType
 
 from jetspark.jetstream.control_headers import CONTROL_HEADER_PATTERN
 from jetspark.spark.options.batch import WriteOptions
-from jetspark.spark.schema import WriteColumns
+from jetspark.spark.schema import WriteColumns, write_columns
+from jetspark.spark.write.bucket_rows import entry_write_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from jetspark.bulk import Connection, PublishReport
+    from jetspark.bulk.key_value_bucket import BucketTarget
+    from jetspark.spark.write.unstored import ResentRows
 
-__all__ = ["has_own_ids", "prepare_rows", "publish_rows"]
+__all__ = ["Published", "has_own_ids", "plan_columns", "prepare_rows", "publish_rows"]
+
+_log: Final = logging.getLogger(__name__)
+
+
+def plan_columns(schema: StructType, options: WriteOptions) -> WriteColumns:
+    """Check the columns of a write into a stream or a bucket. Raises ConfigError."""
+    return write_columns(schema, options.subject) if options.bucket is None else entry_write_columns(schema)
 
 
 def has_own_ids(columns: WriteColumns, options: WriteOptions) -> bool:
@@ -31,7 +46,7 @@ def prepare_rows(
     *,
     stable: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches with only the columns to publish, and with ids for rows that have none.
+    """Yield the messages to publish, with ids for rows that have none.
 
     Parameters
     ----------
@@ -40,10 +55,11 @@ def prepare_rows(
     left_out
         Receives the names of the headers that are left out because they command the server.
     stable
-            Whether the ids must be the same in other sessions, see `message_ids`.
+        Whether the ids must be the same in other sessions, see `message_ids`.
     """
     import pyarrow as pa
 
+    from jetspark.bulk.key_value_rows import messages_of_rows
     from jetspark.spark.write.message_ids import add_message_ids
     from jetspark.wire.vector.headers import remove_headers
 
@@ -51,30 +67,50 @@ def prepare_rows(
     row = 0
     for batch in batches:
         arrays = [batch.column(at) for at in columns.positions.values()]
-        if "headers" in columns and not options.keep_control_headers:
+        if columns.bucket is None and "headers" in columns and not options.keep_control_headers:
             at = names.index("headers")
             arrays[at], found = remove_headers(arrays[at], CONTROL_HEADER_PATTERN)
             left_out.update(found)
         ours = pa.RecordBatch.from_arrays(arrays, names)
+        if columns.bucket is not None:
+            ours = messages_of_rows(ours, columns.bucket.write_prefix, row, left_out)
         yield add_message_ids(prefix, row, ours, stable=stable) if options.dedup else ours
         row += len(batch)
 
 
-def publish_rows(
-    connection: Connection, rows: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions
-) -> tuple[PublishReport, int]:
-    """Publish rows by the options. Only rows with ids are sent again after a lost connection.
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The outcome of the rows of a task.
 
-    Returns
-    -------
-    tuple[PublishReport, int]
-        The report, and the number of rows that were found stored and not sent again.
+    Attributes
+    ----------
+    report
+        Counts of the acknowledged rows.
+    skipped
+        Rows that were found stored, and not sent again.
+    conflicts
+        Rows for a bucket that were left out because of another revision.
+    """
+
+    report: PublishReport
+    skipped: int
+    conflicts: int = 0
+
+
+def publish_rows(
+    connection: Connection, rows: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions, prefix: str
+) -> Published:
+    """Publish messages by the options. Only those with ids are sent again after a lost connection.
+
+    `prefix` is that of their ids.
     """
     from jetspark.bulk import publish, publish_atomic
     from jetspark.spark.write.unstored import ResentRows
 
     retry_timeout = options.retry_timeout if options.dedup or "msg_id" in columns else 0.0
     resent = ResentRows(options)
+    if columns.bucket is not None:
+        return _publish_entries(connection, rows, columns.bucket, options, retry_timeout, resent, prefix)
     if options.atomic:
         report = publish_atomic(
             connection,
@@ -98,4 +134,43 @@ def publish_rows(
             find_stored=resent.find,
             control_headers="keep",  # `prepare_rows` has left them out
         )
-    return report, resent.skipped
+    return Published(report, resent.skipped)
+
+
+def _publish_entries(
+    connection: Connection,
+    rows: Iterator[pa.RecordBatch],
+    bucket: BucketTarget,
+    options: WriteOptions,
+    retry_timeout: float,
+    resent: ResentRows,
+    prefix: str,
+) -> Published:
+    from jetspark.bulk.key_value_publish import publish_messages
+    from jetspark.bulk.publish_report import BulkPublishOptions
+    from jetspark.spark.write.message_ids import is_later_id
+
+    settings = BulkPublishOptions(  # without the stream: its header would count as a part of the value
+        max_pending=options.max_pending,
+        ack_timeout=options.ack_timeout,
+        retry_timeout=retry_timeout,
+        find_stored=resent.find,
+    )
+    done = publish_messages(
+        connection,
+        bucket,
+        rows,
+        settings,
+        skip_conflicts=options.skip_conflicts,
+        is_later=partial(is_later_id, prefix),
+        timeout=options.server.request_timeout,
+    )
+    if done.conflicts:
+        keys = ", ".join(map(repr, done.conflict_keys))
+        _log.warning(
+            "bucket %s: %d rows were not stored because of another revision; the first keys: %s",
+            bucket.bucket,
+            done.conflicts,
+            keys,
+        )
+    return Published(done.published, resent.skipped, done.conflicts)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark import TaskContext
@@ -22,12 +23,13 @@ from pyspark.sql.types import StructType
 from jetspark.jetstream.errors import ConfigError, ProtocolError
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.stream_write import StreamWriteOptions
-from jetspark.spark.schema import WriteColumns, write_columns
+from jetspark.spark.schema import WriteColumns
 from jetspark.spark.task_log import log_counts
-from jetspark.spark.write.commit_message import TaskCommitMessage, merge_messages, summary
+from jetspark.spark.write.bucket_rows import find_target
+from jetspark.spark.write.commit_message import TaskCommitMessage, conflicts_warning, merge_messages, summary
 from jetspark.spark.write.duplicate_window import warn_once, window_warnings
 from jetspark.spark.write.ledger import TaskLedger, TaskName, TaskRecord
-from jetspark.spark.write.rows import has_own_ids, prepare_rows, publish_rows
+from jetspark.spark.write.rows import has_own_ids, plan_columns, prepare_rows, publish_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,22 +52,27 @@ def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite
     ------
     ConfigError
         The output mode is `complete`, a column is missing, or the ledger stream does not fit.
+    BucketNotFoundError, BadBucketError, MessageTTLDisabledError
+        There is no such bucket, or it has no times to live.
     ConnectError, AuthenticationError, TLSError
-        A server is needed for the ledger, and cannot be reached or rejects the login.
+        A server is needed for the ledger or the bucket, and cannot be reached or rejects the login.
     """
     if overwrite:
         raise ConfigError(
-            "output mode complete is not supported, because rows can only be appended to a stream; use output mode "
-            "append, or write the changed rows from foreachBatch"
+            "output mode complete is not supported, because rows can only be appended to a stream or put into a "
+            "bucket; use output mode append, or write the changed rows from foreachBatch"
         )
-    columns = write_columns(schema, options.write.subject)
     write, ledger = options.write, None
-    if options.ledger_stream is not None:
-        ledger = TaskLedger(options.ledger_stream, write.server, write.retry_timeout)
-        with borrow_connection(write.server.connect, write.retry_timeout) as connection:
+    columns = plan_columns(schema, write)
+    if options.ledger_stream is None and write.bucket is None:
+        return JetStreamStreamWriter(options, columns, ledger)
+    with borrow_connection(write.server.connect, write.retry_timeout) as connection:
+        if options.ledger_stream is not None:
+            ledger = TaskLedger(options.ledger_stream, write.server, write.retry_timeout)
             if ledger.prepare(connection):
                 ledger.retention = options.ledger_retention
-    return JetStreamStreamWriter(options, columns, ledger)
+        columns, write = find_target(connection, columns, write)
+    return JetStreamStreamWriter(replace(options, write=write), columns, ledger)
 
 
 class JetStreamStreamWriter(DataSourceStreamArrowWriter):
@@ -97,31 +104,41 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         rows = prepare_rows(_chain(first, batches), self._columns, write, str(task), left_out, stable=True)
         with borrow_connection(write.server.connect, write.retry_timeout) as connection:
             if self._ledger is None:
-                done = TaskCommitMessage.of(task.partition, *publish_rows(connection, rows, self._columns, write))
+                published = publish_rows(connection, rows, self._columns, write, str(task))
+                done = TaskCommitMessage.of(task.partition, published.report, published.skipped, published.conflicts)
             else:
-                done = self._publish_recorded(connection, TaskRecord(self._ledger, task), task, rows)
+                done = self._publish_recorded(connection, self._record(self._ledger, task), task, rows)
             done.warnings = window_warnings(connection, done.streams, run_id, self._options)
         done.run_id, done.left_out, done.own_ids = run_id, left_out, has_own_ids(self._columns, write)
         log_counts(_log, "query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, summary(done))
         return done
 
+    def _record(self, ledger: TaskLedger, task: TaskName) -> TaskRecord:
+        bucket = self._columns.bucket
+        return TaskRecord(ledger, task, 0 if bucket is None else bucket.last_revision)
+
     def _publish_recorded(
         self, connection: Connection, record: TaskRecord, task: TaskName, rows: Iterator[pa.RecordBatch]
     ) -> TaskCommitMessage:
         from jetspark.spark.write.unstored import UnstoredRows
+        from jetspark.spark.write.unstored_entries import UnstoredEntries
 
-        write = self._options.write
+        write, bucket = self._options.write, self._columns.bucket
         record.begin(connection)
-        own_ids = has_own_ids(self._columns, write)
-        unstored = UnstoredRows(write, None if own_ids else str(task), record.first_attempt_ns, record.batch_digests)
-        report, skipped = publish_rows(connection, unstored.filter(rows), self._columns, write)
+        prefix = None if has_own_ids(self._columns, write) else str(task)
+        earlier = (write, prefix, record.first_attempt_ns, record.batch_digests)
+        unstored = UnstoredRows(*earlier) if bucket is None else UnstoredEntries(*earlier, bucket, record.revision)
+        published = publish_rows(connection, unstored.filter(rows), self._columns, write, str(task))
         record.finish(connection, unstored.batch_digests)
-        return TaskCommitMessage.of(task.partition, report, unstored.skipped + skipped)
+        skipped = unstored.skipped + published.skipped
+        return TaskCommitMessage.of(task.partition, published.report, skipped, published.conflicts)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Log the counts of the micro-batch, and once in a run the warnings about duplicates."""
         stored = merge_messages(messages)
         _log.info("batch %d done: %s", batchId, summary(stored))
+        if text := conflicts_warning(stored):
+            _log.warning("batch %d: %s", batchId, text)
         warn_once(stored)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -29,7 +29,7 @@ from jetspark.jetstream.names import subject_matches
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.write.id_set import IdSet
-from jetspark.spark.write.message_ids import effective_ids
+from jetspark.spark.write.message_ids import effective_ids, original_ids
 
 __all__ = ["ResentRows", "UnstoredRows", "ids_digest"]
 
@@ -99,11 +99,15 @@ class UnstoredRows:
                 yield batch
             elif self._earlier_digests[number : number + 1] == [self.batch_digests[-1]]:
                 self.skipped += len(batch)
+                self._pass(ids)
             else:
                 left = self._without_stored(batch, ids)
                 self.skipped += len(batch) - len(left)
                 if len(left):
                     yield left
+
+    def _pass(self, ids: pa.StringArray) -> None:
+        """Note the ids of rows that are stored."""
 
     def _without_stored(self, batch: pa.RecordBatch, ids: pa.StringArray) -> pa.RecordBatch:
         subjects = [self._options.subject] if self._options.subject else pc.unique(batch.column("subject")).to_pylist()
@@ -179,7 +183,7 @@ class UnstoredRows:
 
     def _ids_of(self, batch: pa.RecordBatch) -> pa.StringArray:
         lists = pc.map_lookup(batch.column("headers"), MSG_ID, "first")
-        ids = pc.drop_null(pc.list_flatten(lists))
+        ids = original_ids(pc.drop_null(pc.list_flatten(lists)))
         return ids if self._prefix is None else ids.filter(pc.starts_with(ids, self._prefix))
 
 
@@ -200,6 +204,6 @@ class ResentRows:
         """Return which of the rows are stored. The first of them was sent `age` seconds ago."""
         sent_ns = time.time_ns() - int(age * 1e9)
         lookup = UnstoredRows(self._options, None, sent_ns, (), age)
-        stored = lookup.are_stored(pc.unique(subjects).to_pylist(), ids)
+        stored = lookup.are_stored(pc.unique(subjects).to_pylist(), original_ids(ids))
         self.skipped += pc.sum(stored, min_count=0).as_py()
         return stored
