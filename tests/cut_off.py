@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import cast
 
@@ -34,9 +33,17 @@ class CutOffCluster(NatsCluster):
             }
 
     def cut_off(self, node: NatsServer) -> None:
-        """Close all routes of a node for good."""
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(Proxy.close, [proxy for ends, proxy in self._proxies.items() if node.name in ends]))
+        """Close all routes of a node, until `rejoin`."""
+        for proxy in self._routes_of(node):
+            proxy.block()
+
+    def rejoin(self, node: NatsServer) -> None:
+        """Let a node that was cut off open its routes again."""
+        for proxy in self._routes_of(node):
+            proxy.unblock()
+
+    def _routes_of(self, node: NatsServer) -> list[Proxy]:
+        return [proxy for ends, proxy in self._proxies.items() if node.name in ends]
 
     def close(self, timeout: float = 10.0) -> None:
         super().close(timeout)

@@ -1,8 +1,9 @@
-"""A small blocking TCP proxy in front of a server that cuts, pauses or changes the data of the server."""
+"""A small blocking TCP proxy in front of a server: it cuts, delays or changes the data, or lets nobody through."""
 
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Self
 
@@ -16,6 +17,8 @@ Tamper = Callable[[bytes], bytes | None]
 no data, after the data is sent.
 """
 
+_READ_SIZE = 1 << 16
+
 
 class Proxy:
     """Listens on its own port. `tampers` apply to the connections in order; later connections pass unchanged."""
@@ -28,6 +31,9 @@ class Proxy:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._closed = False
+        self._blocked = False
+        self._delay = 0.0
+        self._size = _READ_SIZE
         self.connections = 0
         self.port: int = self._listener.getsockname()[1]
         self.url = f"nats://127.0.0.1:{self.port}"
@@ -58,6 +64,23 @@ class Proxy:
             _end(pair)
         return len(pairs)
 
+    def block(self) -> None:
+        """End every connection, and refuse new ones until `unblock`."""
+        self._blocked = True
+        self.cut()
+
+    def unblock(self) -> None:
+        """Let connections through again."""
+        self._blocked = False
+
+    def slow_down(self, delay: float, size: int) -> None:
+        """Pass on at most `size` bytes at a time, in each direction, and wait so many seconds before it."""
+        self._delay, self._size = delay, size
+
+    def speed_up(self) -> None:
+        """Pass on everything at once again."""
+        self.slow_down(0.0, _READ_SIZE)
+
     def _start(self, target: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=target, args=arguments, daemon=True)
         self._threads.append(thread)
@@ -80,21 +103,25 @@ class Proxy:
             tamper = self._tampers.pop(0) if self._tampers else None
             with self._lock:
                 self._pairs.append((client, server))
+            if self._blocked:
+                self.cut()
+                continue
             self.connections += 1
-            self._start(_pass_on, client, server, None)
-            self._start(_pass_on, server, client, tamper)
+            self._start(self._pass_on, client, server, None)
+            self._start(self._pass_on, server, client, tamper)
 
-
-def _pass_on(source: socket.socket, target: socket.socket, tamper: Tamper | None) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(1 << 16):
-            out = data if tamper is None else tamper(data)
-            if out is None:
-                break
-            target.sendall(out)
-            if tamper is not None and tamper(b"") is None:
-                break
-    _end((source, target))
+    def _pass_on(self, source: socket.socket, target: socket.socket, tamper: Tamper | None) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(self._size):
+                if self._delay:
+                    time.sleep(self._delay)
+                out = data if tamper is None else tamper(data)
+                if out is None:
+                    break
+                target.sendall(out)
+                if tamper is not None and tamper(b"") is None:
+                    break
+        _end((source, target))
 
 
 def _end(pair: tuple[socket.socket, socket.socket]) -> None:

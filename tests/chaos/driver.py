@@ -12,9 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 from tests.chaos import job as job_module
-from tests.chaos.job import Found, Job
+from tests.chaos.job import Failure, Found, Job
 from tests.spark.home import spark_home
 
 __all__ = ["Driver", "DriverError", "command_line", "descendants"]
@@ -64,6 +65,7 @@ class Driver:
         if code:
             raise DriverError(f"exit code {code}: {self.log()}")
         found: dict[str, Found] = self._lines()[-1]["found"]  # type: ignore[assignment]  # as `job.drain` writes it
+        self._note_failures()
         return found
 
     def mark(self) -> tuple[int, int]:
@@ -93,6 +95,7 @@ class Driver:
         running = self.running
         self.wake()
         self._kill(self._process)
+        self._note_failures()
         return running
 
     def kill_executor(self) -> bool:
@@ -132,10 +135,17 @@ class Driver:
         lines = (self._folder / "stderr").read_text(errors="replace").splitlines()
         return "\n".join(line for line in lines if not line.startswith("\tat "))[-4000:]
 
+    def note_failure(self, failure: Failure) -> None:
+        """Count a query that failed."""
+        self.failures[f"{failure['failed']}: {failure['cause']}"] += 1
+
     def _note_failures(self) -> None:
-        """Count the failed queries of the driver that has ended, before the next one overwrites its output."""
+        """Count the failed queries of the driver that has ended, once."""
         if self._output.exists():
-            self.failures.update(f"{line['failed']}: {line['cause']}" for line in self._lines() if "failed" in line)
+            for line in self._lines():
+                if "failed" in line:
+                    self.note_failure(cast("Failure", line))
+            self._output.unlink()
 
     def _launch(self, mode: str) -> subprocess.Popen[bytes]:
         environment = {
@@ -152,7 +162,9 @@ class Driver:
             )
 
     def _lines(self) -> list[dict[str, object]]:
-        lines = []
+        lines: list[dict[str, object]] = []
+        if not self._output.exists():
+            return lines
         for line in self._output.read_text(errors="replace").splitlines():
             with contextlib.suppress(ValueError):  # cut off by a kill
                 lines.append(json.loads(line))

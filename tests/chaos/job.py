@@ -10,7 +10,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -22,9 +22,10 @@ from tests.spark.jvm import light_conf
 
 from jetspark.spark import JetStreamListener, QueryProgress, recommended_conf, release_committed
 
-__all__ = ["Found", "Job", "Leg", "drain"]
+__all__ = ["Failure", "Found", "Job", "Leg", "drain"]
 
 START_TIMEOUT = 60.0
+LONGEST_CAUSE = 400
 
 
 class Leg(TypedDict):
@@ -43,11 +44,19 @@ class Leg(TypedDict):
 
 
 class Found(TypedDict):
-    """The content of the result: rows, distinct expected numbers, and rows with other content."""
+    """The content of the result: rows, distinct expected numbers, rows with other content, and numbers not found."""
 
     rows: int
     different: int
     strange: int
+    missing: list[int]
+
+
+class Failure(TypedDict):
+    """A query that failed, and why."""
+
+    failed: str
+    cause: str
 
 
 class Job(TypedDict):
@@ -84,7 +93,7 @@ def report(progress: QueryProgress) -> None:
     print_line({"leg": progress.name, "batch": progress.batch_id, "rows": progress.rows, "lag": progress.lag})
 
 
-def print_line(line: dict[str, object]) -> None:
+def print_line(line: Mapping[str, object]) -> None:
     """Print the value as JSON."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
@@ -101,7 +110,7 @@ def run(job: Job) -> None:
         spark.streams.resetTerminated()
         for leg in job["legs"]:
             if not queries[leg["name"]].isActive:
-                print_line({"failed": leg["name"], "cause": cause(queries[leg["name"]])})
+                report_failure(leg, queries[leg["name"]], print_line)
                 queries[leg["name"]] = started(spark, leg)
 
 
@@ -114,20 +123,27 @@ def started(spark: SparkSession, leg: Leg) -> StreamingQuery:
     return query
 
 
+def report_failure(leg: Leg, query: StreamingQuery, tell: Callable[[Failure], object]) -> None:
+    """Say why a query failed. If messages are lost, let it read the rest from now on, as a user would."""
+    why = cause(query)
+    tell({"failed": leg["name"], "cause": why[:LONGEST_CAUSE]})
+    if "set option failOnDataLoss = false" in why:
+        leg["options"]["failOnDataLoss"] = "false"
+
+
 def cause(query: StreamingQuery) -> str:
     """Return why a query failed: our last line, or the first line of Spark."""
     error = query.exception()
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("jetspark.")]
-    return (ours or [line.rpartition("terminated with exception: ")[2] for line in lines])[-1 if ours else 0][:200]
+    return (ours or [line.rpartition("terminated with exception: ")[2] for line in lines])[-1 if ours else 0]
 
 
-def drain(spark: SparkSession, legs: Sequence[Leg]) -> dict[str, Found]:
-    """Read the rest; return the content of the Parquet files of each leg."""
+def drain(spark: SparkSession, legs: Sequence[Leg], tell: Callable[[Failure], object]) -> dict[str, Found]:
+    """Read the rest; return the content of the Parquet files of each leg. `tell` gets each query that failed."""
     found = {}
     for leg in legs:
-        query = writer(spark, leg).trigger(availableNow=True).start()
-        query.awaitTermination()
+        drain_leg(spark, leg, tell)
         if not leg["sink"]:
             found[leg["name"]] = compare(spark, leg)
         if "commitMode" in leg["options"]:
@@ -135,19 +151,30 @@ def drain(spark: SparkSession, legs: Sequence[Leg]) -> dict[str, Found]:
     return found
 
 
+def drain_leg(spark: SparkSession, leg: Leg, tell: Callable[[Failure], object]) -> None:
+    """Read the rest of a leg."""
+    query = writer(spark, leg).trigger(availableNow=True).start()
+    try:
+        query.awaitTermination()
+    except StreamingQueryException:
+        report_failure(leg, query, tell)
+        if leg["options"].get("failOnDataLoss") != "false":
+            raise
+        writer(spark, leg).trigger(availableNow=True).start().awaitTermination()
+
+
 def compare(spark: SparkSession, leg: Leg) -> Found:
     """Compare the Parquet files of a leg with the expected numbers."""
     wanted = f"coalesce(number BETWEEN 1 AND {leg['numbers']} AND number % 10 IN {(*leg['digits'], -1)}, false)"
-    (row,) = (
-        spark.read.parquet(f"{leg['folder']}/out")
-        .selectExpr(
-            "count(*) AS rows",
-            f"count(DISTINCT number) FILTER (WHERE {wanted}) AS different",
-            f"count(*) FILTER (WHERE NOT {wanted}) AS strange",
-        )
-        .collect()
-    )
-    return Found(rows=row.rows, different=row.different, strange=row.strange)
+    found = spark.read.parquet(f"{leg['folder']}/out")
+    (row,) = found.selectExpr(
+        "count(*) AS rows",
+        f"count(DISTINCT number) FILTER (WHERE {wanted}) AS different",
+        f"count(*) FILTER (WHERE NOT {wanted}) AS strange",
+    ).collect()
+    numbers = spark.range(1, leg["numbers"] + 1).selectExpr("id AS number").where(wanted)
+    missing = [each.number for each in numbers.join(found, "number", "left_anti").collect()]
+    return Found(rows=row.rows, different=row.different, strange=row.strange, missing=missing)
 
 
 def main(mode: str, path: str) -> None:
@@ -157,7 +184,7 @@ def main(mode: str, path: str) -> None:
         run(job)
         return
     spark = session(job)
-    found = drain(spark, job["legs"])
+    found = drain(spark, job["legs"], print_line)
     spark.stop()
     sys.stdout.write(json.dumps({"found": found}) + "\n")
 

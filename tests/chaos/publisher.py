@@ -29,6 +29,8 @@ class Publisher:
         self._numbers = numbers
         self._allowed = 0
         self._condition = threading.Condition()
+        self.paused = threading.Lock()
+        """Whoever holds it lets the publisher wait before its next chunk; nothing of it is under way then."""
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.failure: BaseException | None = None
         self.done = 0
@@ -59,8 +61,9 @@ class Publisher:
                 with self._condition:
                     self._condition.wait_for(lambda: self._allowed > self.done)
                     numbers = range(self.done + 1, min(self.done + PIECE, self._allowed) + 1)
-                connection = self._publish(connection, numbers)
-                self.done = numbers[-1]
+                with self.paused:
+                    connection = self._publish(connection, numbers)
+                    self.done = numbers[-1]
         except BaseException as error:  # noqa: BLE001 - for `finish`
             self.failure = error
         finally:

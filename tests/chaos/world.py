@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 
 from tests.bulk.proxy import Proxy
+from tests.chaos.full_disk import disk
+from tests.chaos.server_faults import (
+    ELECTION_TIMEOUT,
+    Fault,
+    ServerFaults,
+    cluster_faults,
+    disk_faults,
+    network_faults,
+)
+from tests.cut_off import CutOffCluster
 
 from jetspark import bulk
-from jetspark.errors import Error
 from jetspark.jetstream import StreamConfig, StreamInfo
-from jetspark.jetstream.api import StreamCreateRequest, StreamInfoRequest, StreamLeaderStepdownRequest
-from jetspark.server import NatsCluster, NatsServer
+from jetspark.jetstream.api import StreamCreateRequest, StreamDeleteRequest, StreamInfoRequest, StreamPurgeRequest
+from jetspark.server import NatsServer
 
-__all__ = ["World", "cluster", "single"]
+__all__ = ["PURGED", "World", "cluster", "single"]
 
-ELECTION_TIMEOUT = 60.0
-AWAY = 1.5
-"""Maximum time in seconds that a server stays away."""
+PURGED = "PURGED"
+"""The stream that is purged and made again."""
+LAME_DUCK = {"lame_duck_grace_period": "1s", "lame_duck_duration": "30s"}
 
 
 @dataclass
@@ -39,13 +49,19 @@ class World:
         Copies of each stream.
     faults
         The faults by name. Each takes the name of a stream and returns at its end whether it was done.
+    publisher_paused
+        Lets the publisher wait.
+    removed
+        The messages that a fault removed from a stream, by stream.
     """
 
     nodes: Sequence[NatsServer]
     servers: list[str]
     proxied: list[str]
     replicas: int
-    faults: dict[str, Callable[[str], bool]]
+    faults: dict[str, Fault]
+    publisher_paused: Callable[[], AbstractContextManager[object]] = nullcontext
+    removed: dict[str, set[bytes]] = field(default_factory=lambda: defaultdict(set))
 
     def create(self, name: str, **config: object) -> str:
         """Create a stream for `<name>.*`; return its name."""
@@ -60,59 +76,60 @@ class World:
         with bulk.connect(self.servers) as connection:
             return connection.request(StreamInfoRequest(name))
 
+    def messages(self, name: str) -> list[bytes]:
+        """Return all messages of a stream."""
+        with bulk.connect(self.servers) as connection, bulk.scan(connection, name, columns=["data"]) as batches:
+            return [each for batch in batches for each in batch.column("data").to_pylist()]
+
+    @property
+    def stream_faults(self) -> dict[str, Fault]:
+        """The faults of the stream `PURGED`."""
+        return {"purge stream": self._purge, "make stream again": self._make_again}
+
+    def _purge(self, _: str) -> bool:
+        with self._remaining_removed() as numbers, bulk.connect(self.servers) as connection:
+            connection.request(StreamPurgeRequest(PURGED))
+        return bool(numbers)
+
+    def _make_again(self, _: str) -> bool:
+        with self._remaining_removed() as numbers:
+            with bulk.connect(self.servers) as connection:
+                connection.request(StreamDeleteRequest(PURGED))
+            self.create(PURGED)
+        return bool(numbers)
+
+    @contextlib.contextmanager
+    def _remaining_removed(self) -> Iterator[list[bytes]]:
+        """Note that the block removes all messages."""
+        with self.publisher_paused():
+            numbers = self.messages(PURGED)
+            yield numbers
+            self.removed[PURGED].update(numbers)
+
 
 @contextlib.contextmanager
 def single(chance: random.Random) -> Iterator[World]:
-    """Start one server with a file store."""
-    with NatsServer() as server, Proxy(server) as proxy:
-
-        def kill_server(stream: str) -> bool:
-            server.kill()
-            time.sleep(chance.uniform(0.0, AWAY))
-            server.start()
-            return True
-
-        def cut(stream: str) -> bool:
-            return proxy.cut() > 0
-
-        yield World([server], [server.url], [proxy.url], 1, {"kill server": kill_server, "cut connections": cut})
+    """Start one server with a file store on a disk of its own."""
+    with (
+        disk() as store,
+        NatsServer(store_dir=store.path, binary=store.binary, config=LAME_DUCK) as server,
+        Proxy(server) as proxy,
+    ):
+        faults = ServerFaults(lambda stream: server, lambda: None, chance).named("server")
+        faults |= network_faults([proxy]) | disk_faults(server, store)
+        yield World([server], [server.url], [proxy.url], 1, faults)
 
 
 @contextlib.contextmanager
 def cluster(chance: random.Random) -> Iterator[World]:
     """Start three servers."""
     with contextlib.ExitStack() as stack:
-        nodes = stack.enter_context(NatsCluster(3))
+        nodes = stack.enter_context(CutOffCluster(3, config=LAME_DUCK))
         proxies = [stack.enter_context(Proxy(node)) for node in nodes]
 
-        def kill_leader(stream: str) -> bool:
-            leader = nodes.wait_stream_leader(stream, timeout=ELECTION_TIMEOUT)
-            leader.kill()
-            time.sleep(chance.uniform(0.0, AWAY))
-            leader.start()
-            nodes.wait_ready(ELECTION_TIMEOUT)
-            return True
+        def leader(stream: str) -> NatsServer:
+            return nodes.wait_stream_leader(stream, timeout=ELECTION_TIMEOUT)
 
-        def step_down(stream: str) -> bool:
-            nodes.wait_stream_leader(stream, timeout=ELECTION_TIMEOUT)
-            return _step_down(nodes.urls, stream)
-
-        def cut(stream: str) -> bool:
-            return sum([proxy.cut() for proxy in proxies]) > 0
-
-        yield World(
-            nodes.nodes,
-            nodes.urls,
-            [proxy.url for proxy in proxies],
-            3,
-            {"kill leader": kill_leader, "leader steps down": step_down, "cut connections": cut},
-        )
-
-
-def _step_down(servers: Sequence[str], stream: str) -> bool:
-    try:
-        with bulk.connect(servers) as connection:
-            connection.request(StreamLeaderStepdownRequest(stream))
-    except Error:
-        return False  # it may have stepped down by itself
-    return True
+        faults = ServerFaults(leader, lambda: nodes.wait_ready(ELECTION_TIMEOUT), chance).named("leader")
+        faults |= network_faults(proxies) | cluster_faults(nodes)
+        yield World(nodes.nodes, nodes.urls, [proxy.url for proxy in proxies], 3, faults)

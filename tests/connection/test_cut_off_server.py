@@ -89,6 +89,8 @@ async def test_bulk_publish_scan_and_fetch_go_on_after_the_node_was_cut_off(clus
             await _repeat(lambda: asyncio.to_thread(js.publish, "orders.new"))
         async with asyncio.timeout_at(max(deadline, loop.time() + ALLOWED_AFTER_ELECTION)):
             await asyncio.gather(*waiting)
+        await asyncio.to_thread(cluster.rejoin, node)
+        await asyncio.to_thread(cluster.wait_ready, ELECTION_TIMEOUT)
 
 
 def _publish(connection: bulk.Connection) -> None:

@@ -1,4 +1,4 @@
-"""The short form of `make chaos`: a driver, an executor, the servers and the connections are killed once each."""
+"""The short form of `make chaos`: each fault once, in a few runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def assert_clean(verdict: Verdict, campaign: Campaign, *released: str) -> None:
     nothing = dict.fromkeys(campaign.legs, 0)
     assert (verdict.lost, verdict.duplicated, verdict.strange) == (nothing, nothing, nothing)
     assert verdict.kept == dict.fromkeys(released, 0)
-    assert verdict.clean
+    assert verdict.clean, list(verdict.lines(campaign.numbers))
 
 
 @pytest.mark.matrix
@@ -39,3 +39,39 @@ def test_each_number_arrives_exactly_once_during_elections(session: SparkSession
     legs = ("interest", "plain")
     campaign = Campaign(cluster, legs, len(kinds), numbers=4_000, seed=SEED, kinds=kinds, await_consumers=False)
     assert_clean(run(campaign, tmp_path, spark=session), campaign, "INTEREST")
+
+
+@pytest.mark.matrix
+def test_each_lost_number_is_named_when_a_stream_is_purged_or_made_again(session: SparkSession, tmp_path: Path) -> None:
+    """The queries fail with the reason; a start that allows the loss reads the rest."""
+    kinds = ("purge stream", "make stream again")
+    campaign = Campaign(single, ["purged"], len(kinds), numbers=4_000, seed=SEED, kinds=kinds, await_consumers=False)
+    assert_clean(run(campaign, tmp_path, spark=session), campaign)
+
+
+@pytest.mark.matrix
+def test_each_number_arrives_exactly_once_although_a_server_does_not_serve(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """It has no room, is silent, leaves, or is away for longer than the duplicate window; the link is slow."""
+    kinds = (
+        "full disk",
+        "silent server for 8 s",
+        "silent server for 60 s",
+        "lame duck server",
+        "outage longer than the window",
+        "slow link",
+        "two at once",
+    )
+    legs = ("limits", "window")
+    campaign = Campaign(single, legs, len(kinds), numbers=14_000, seed=SEED, kinds=kinds, await_consumers=False)
+    assert_clean(run(campaign, tmp_path, spark=session), campaign)
+
+
+@pytest.mark.matrix
+def test_each_number_arrives_exactly_once_although_a_leader_is_cut_off(session: SparkSession, tmp_path: Path) -> None:
+    """Its clients still reach it, and it reaches no other server."""
+    kinds = ("cut off leader", "silent leader for 8 s")
+    legs = ("limits", "window")
+    campaign = Campaign(cluster, legs, len(kinds), numbers=4_000, seed=SEED, kinds=kinds, await_consumers=False)
+    assert_clean(run(campaign, tmp_path, spark=session), campaign)
