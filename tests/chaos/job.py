@@ -26,6 +26,7 @@ __all__ = ["Failure", "Found", "Job", "Leg", "drain"]
 
 START_TIMEOUT = 60.0
 LONGEST_CAUSE = 400
+DRAIN_ATTEMPTS = 3
 
 
 class Leg(TypedDict):
@@ -139,7 +140,7 @@ def cause(query: StreamingQuery) -> str:
     return (ours or [line.rpartition("terminated with exception: ")[2] for line in lines])[-1 if ours else 0]
 
 
-def drain(spark: SparkSession, legs: Sequence[Leg], tell: Callable[[Failure], object]) -> dict[str, Found]:
+def drain(spark: SparkSession, legs: Sequence[Leg], tell: Callable[[Failure], object] = print_line) -> dict[str, Found]:
     """Read the rest; return the content of the Parquet files of each leg. `tell` gets each query that failed."""
     found = {}
     for leg in legs:
@@ -152,15 +153,17 @@ def drain(spark: SparkSession, legs: Sequence[Leg], tell: Callable[[Failure], ob
 
 
 def drain_leg(spark: SparkSession, leg: Leg, tell: Callable[[Failure], object]) -> None:
-    """Read the rest of a leg."""
-    query = writer(spark, leg).trigger(availableNow=True).start()
-    try:
-        query.awaitTermination()
-    except StreamingQueryException:
-        report_failure(leg, query, tell)
-        if leg["options"].get("failOnDataLoss") != "false":
-            raise
-        writer(spark, leg).trigger(availableNow=True).start().awaitTermination()
+    """Read the rest of a leg; start it again if it fails, as `run` does."""
+    for attempt in range(1, DRAIN_ATTEMPTS + 1):
+        query = writer(spark, leg).trigger(availableNow=True).start()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException:
+            report_failure(leg, query, tell)
+            if attempt == DRAIN_ATTEMPTS:
+                raise
+        else:
+            return
 
 
 def compare(spark: SparkSession, leg: Leg) -> Found:
