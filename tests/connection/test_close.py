@@ -47,7 +47,7 @@ async def test_close_sends_everything_published_before_although_the_server_keeps
         await receiver.flush()
         async with Proxy(server.port) as proxy:
             sender = await front.connect(f"{scheme}://localhost:{proxy.own_port}", tls=tls)
-            await sender.subscribe("noise")
+            _noise = await sender.subscribe("noise")
             await sender.flush()
             proxy.listening.clear()
             for _ in range(1500):
@@ -132,7 +132,7 @@ async def test_close_waits_for_a_paused_server_until_its_timeout(
 
 async def test_close_after_an_unanswered_drain_does_not_wait_again(front: Front, server: NatsServer) -> None:
     connection = await front.connect(server.url)
-    await connection.subscribe("a")
+    _kept = await connection.subscribe("a")
     await connection.flush()
     server.pause()
     async with asyncio.timeout(TEST_TIMEOUT):

@@ -28,8 +28,7 @@ async def test_only_the_subscription_that_the_server_refuses_ends(front: Front, 
     with pytest.raises(MaxControlLineError, match="lll"):
         await long.next_msg(10)
     await events.wait(Reconnected)
-    for _ in range(2):
-        await connection.subscribe("more")
+    _more = [await connection.subscribe("more") for _ in range(2)]
     one_more = await connection.subscribe("one.more")
     with pytest.raises(MaxSubscriptionsError, match=r"one\.more"):
         await one_more.next_msg(10)

@@ -69,7 +69,7 @@ async def test_r41_a_thousand_requests_at_once_are_all_answered(front: Front, ur
 @pytest.mark.parametrize("own_inbox", [False, True], ids=["shared inbox", "own inbox"])
 async def test_a_request_without_a_reply_times_out(front: Front, url: str, own_inbox: bool) -> None:
     connection = await front.connect(url)
-    await connection.subscribe("silent")
+    _silent = await connection.subscribe("silent")
     begin = time.monotonic()
     with pytest.raises(RequestTimeoutError, match="silent"):
         await connection.request("silent", timeout=0.1, own_inbox=own_inbox)

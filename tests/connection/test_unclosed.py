@@ -163,6 +163,52 @@ async def test_a_connection_without_references_closes_its_socket(server: NatsSer
     await eventually(lambda: asyncio.all_tasks() <= tasks and connections(server) == open_before)
 
 
+def subjects(server: NatsServer, connection: aio.Connection | sync.Connection) -> list[str]:
+    """The subjects that the server knows of a connection."""
+    found: Any = server.monitor("/connz", subs="1", cid=str(connection.server_info.client_id))
+    return sorted(found["connections"][0].get("subscriptions_list", []))
+
+
+@contextmanager
+def warns_of_a_subscription() -> Iterator[None]:
+    with pytest.warns(ResourceWarning, match=r"unclosed <Subscription \d+ to '.+'>: unsubscribe, or use it in"):
+        yield
+
+
+SUBSCRIPTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "subscription": lambda connection, js: connection.subscribe("x"),
+    "unread": lambda connection, js: connection.subscribe("x", max_msgs=1),
+    "push": lambda connection, js: js.subscribe("drop"),
+    "ordered push": lambda connection, js: js.subscribe("drop", ordered_consumer=True),
+}
+
+
+@pytest.mark.parametrize("kind", SUBSCRIPTIONS)
+async def test_a_subscription_without_references_ends_with_a_warning(server: NatsServer, kind: str) -> None:
+    async with await aio.connect(server.url) as connection:
+        js = connection.jetstream()
+        await js.create_or_update_stream(name="DROP", subjects=["drop"])
+        before = subjects(server, connection)
+        with warns_of_a_subscription():
+            await SUBSCRIPTIONS[kind](connection, js)
+            await collect()
+        await eventually(lambda: subjects(server, connection) == before)
+        await js.publish("drop", b"1")
+
+
+@pytest.mark.parametrize("kind", SUBSCRIPTIONS)
+async def test_a_blocking_subscription_without_references_ends_with_a_warning(server: NatsServer, kind: str) -> None:
+    with sync.connect(server.url) as connection:
+        js = connection.jetstream()
+        js.create_or_update_stream(name="DROP", subjects=["drop"])
+        before = subjects(server, connection)
+        with warns_of_a_subscription():
+            SUBSCRIPTIONS[kind](connection, js)
+            await collect()
+        await eventually(lambda: subjects(server, connection) == before)
+        js.publish("drop", b"1")
+
+
 async def test_an_active_callback_keeps_its_connection(server: NatsServer) -> None:
     got: asyncio.Queue[aio.Msg] = asyncio.Queue()
 

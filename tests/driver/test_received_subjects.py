@@ -75,7 +75,7 @@ async def test_a_flow_control_request_cannot_choose_an_api_to_publish_to(
 async def test_flow_control_is_answered_whatever_the_form_of_its_legal_subject(
     world: World, pusher: ConsumerScript, server: MemoryServer, clock: Clock
 ) -> None:
-    await bound(world)
+    _subscription = await bound(world)
     since = len(server.session.published())
     pusher.ask_flow("acme.flow.1")
     pusher.heartbeat(stalled="$X.FC.2")

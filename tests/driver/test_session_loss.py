@@ -19,8 +19,8 @@ async def test_subscriptions_are_restored_before_buffered_publishes_are_sent(
     world: World, server: MemoryServer, clock: Clock
 ) -> None:
     connection = await world.connect(reconnect_wait=1)
-    await connection.subscribe("plain")
-    await connection.subscribe("work", queue="workers")
+    _plain = await connection.subscribe("plain")
+    _work = await connection.subscribe("work", queue="workers")
     few = await connection.subscribe("few", max_msgs=5)
     gone = await connection.subscribe("gone")
     await gone.unsubscribe()

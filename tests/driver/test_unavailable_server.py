@@ -260,7 +260,7 @@ async def test_a_server_that_sends_nothing_at_all_is_left(world: World, cluster:
 async def test_a_client_that_reads_nothing_does_not_leave(world: World, cluster: Cluster, clock: Clock) -> None:
     connection = await connect(world, cluster)
     js = connection.jetstream()
-    await connection.subscribe("flood", overflow="pause", pending_msgs_limit=1)
+    _full = await connection.subscribe("flood", overflow="pause", pending_msgs_limit=1)
     await connection.flush()
     for _ in range(3):
         cluster.servers[0].session.deliver("flood")

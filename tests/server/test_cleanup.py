@@ -79,10 +79,31 @@ def test_no_process_is_left_after_a_cluster_that_could_not_start() -> None:
 def test_a_server_without_references_is_killed() -> None:
     server = NatsServer().start()
     pid, directory = server.pid, server.log_path.parent
-    del server
-    gc.collect()
+    with pytest.warns(ResourceWarning, match=r"unclosed <NatsServer jetspark-\d+ nats://127.* running>: close it"):
+        del server
+        gc.collect()
     assert not alive(pid)
     assert not directory.exists()
+
+
+def test_a_stopped_server_without_references_gives_its_directory_back() -> None:
+    server = NatsServer().start()
+    directory = server.log_path.parent
+    server.stop()
+    with pytest.warns(ResourceWarning, match="unclosed <NatsServer .* not running>"):
+        del server
+        gc.collect()
+    assert not directory.exists()
+
+
+def test_a_cluster_without_references_is_killed() -> None:
+    cluster = NatsCluster(2, jetstream=False).start()
+    pids = [node.pid for node in cluster]
+    with pytest.warns(ResourceWarning, match="unclosed <ClusterNode jetspark-. ") as caught:
+        del cluster
+        gc.collect()
+    assert sum("unclosed <ClusterNode" in str(each.message) for each in caught) == len(pids)
+    assert not any(map(alive, pids))
 
 
 def test_contexts_leave_no_child_processes() -> None:

@@ -7,6 +7,8 @@ or times out cannot lose one. A waiter that was woken and then cancelled wakes t
 from __future__ import annotations
 
 import asyncio
+import sys
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -65,6 +67,19 @@ class SubscriptionCore:
         connection.draining.drainables.add(self)
         if callback is not None and self.thread_callback is None:
             self._start(callback)
+
+    def __del__(self) -> None:
+        """End a subscription that nobody can read any more; in any thread. One with a callback has a task."""
+        if "_waiters" not in self.__dict__ or self.sub.ended or self.connection.closed or sys.is_finalizing():
+            return
+        with suppress(RuntimeError):  # the event loop has ended
+            self.connection.loop.call_soon_threadsafe(self._make_ending())
+        name = f"<Subscription {self.sub.sid} to {self.subject!r}>"
+        warnings.warn(f"unclosed {name}: unsubscribe, or use it in a `with` block", ResourceWarning, stacklevel=2)
+
+    def _make_ending(self) -> Callable[[], object]:
+        """Return a function that ends the subscription and does not refer to this object."""
+        return partial(_end, weakref.ref(self.connection), self.sub)
 
     @property
     def subject(self) -> str:
@@ -336,3 +351,9 @@ def open_subscription(
 def _wake(subscription: weakref.ref[SubscriptionCore]) -> None:
     if (found := subscription()) is not None:
         found.wake()
+
+
+def _end(connection: weakref.ref[ConnectionCore], sub: SubscriptionState) -> None:
+    if (found := connection()) is not None and not found.closed and not sub.ended:
+        found.client.unsubscribe(sub)
+        found.flush_soon()

@@ -8,6 +8,7 @@ process is watched: if the server dies, an error is raised at once, with its exi
 import os
 import signal
 import time
+import warnings
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +52,8 @@ class NatsServer(RunningServer):
         binary: the executable; None finds it (see `find_binary`).
 
     Methods may be called from any thread; methods that change the server's state wait for each other. A server that is
-    not closed is killed when the object is garbage-collected, when the interpreter ends, or when it is killed.
+    not closed is killed when the object is garbage-collected (with a `ResourceWarning`), when the interpreter ends, or
+    when it is killed.
     """
 
     def __init__(
@@ -77,6 +79,11 @@ class NatsServer(RunningServer):
         self._port: int | None = None
         self._monitor_port: int | None = None
         weakref.finalize(self, self._resources.release)
+
+    def __del__(self) -> None:
+        resources = self.__dict__.get("_resources")
+        if resources is not None and resources.unreleased:
+            warnings.warn(f"unclosed {self!r}: close it, or use it in a `with` block", ResourceWarning, stacklevel=2)
 
     def __repr__(self) -> str:
         if "_port" not in self.__dict__:  # a traceback may show a server that was not made

@@ -20,6 +20,11 @@ class ServerResources:
         self.ports: list[ReservedPort] = []
         self.work_dir: Path | None = None
 
+    @property
+    def unreleased(self) -> bool:
+        """Whether there is anything that this process has to release, apart from ports."""
+        return os.getpid() == self._owner_pid and (self.process is not None or self.work_dir is not None)
+
     def require_work_dir(self) -> Path:
         """Return the temporary directory; create it if there is none."""
         if self.work_dir is None:

@@ -102,7 +102,7 @@ async def test_an_update_changes_the_consumer_or_names_the_error(side: Side) -> 
 async def test_a_bound_push_consumer_keeps_its_deliver_subject(ground: Ground, js: JetStream) -> None:
     stream = await ground.stream()
     inbox = ground.admin.new_inbox()
-    await ground.admin.subscribe(inbox)
+    _interest = await ground.admin.subscribe(inbox)
     await ground.admin.flush()
     made = await js.create_consumer(stream.name, durable_name="C", deliver_subject=inbox)
     assert (await made.info()).push_bound

@@ -54,6 +54,9 @@ class PushSubscriptionCore(SubscriptionCore):
             js.connection, driver.sub, _with_ack(callback) if callback and auto_ack and not in_thread else callback
         )
 
+    def _make_ending(self) -> Callable[[], object]:
+        return self.driver.close
+
     @property
     def sid(self) -> int:
         """Id of the present subscription on the connection."""
