@@ -76,32 +76,34 @@ def test_no_process_is_left_after_a_cluster_that_could_not_start() -> None:
     cluster.close()
 
 
+def drop(last_references: list[NatsServer] | list[NatsCluster]) -> None:
+    last_references.clear()
+    gc.collect()
+
+
 def test_a_server_without_references_is_killed() -> None:
-    server = NatsServer().start()
-    pid, directory = server.pid, server.log_path.parent
+    servers = [NatsServer().start()]
+    pid, directory = servers[0].pid, servers[0].log_path.parent
     with pytest.warns(ResourceWarning, match=r"unclosed <NatsServer jetspark-\d+ nats://127.* running>: close it"):
-        del server
-        gc.collect()
+        drop(servers)
     assert not alive(pid)
     assert not directory.exists()
 
 
 def test_a_stopped_server_without_references_gives_its_directory_back() -> None:
-    server = NatsServer().start()
-    directory = server.log_path.parent
-    server.stop()
+    servers = [NatsServer().start()]
+    directory = servers[0].log_path.parent
+    servers[0].stop()
     with pytest.warns(ResourceWarning, match="unclosed <NatsServer .* not running>"):
-        del server
-        gc.collect()
+        drop(servers)
     assert not directory.exists()
 
 
 def test_a_cluster_without_references_is_killed() -> None:
-    cluster = NatsCluster(2, jetstream=False).start()
-    pids = [node.pid for node in cluster]
+    clusters = [NatsCluster(2, jetstream=False).start()]
+    pids = [node.pid for node in clusters[0]]
     with pytest.warns(ResourceWarning, match="unclosed <ClusterNode jetspark-. ") as caught:
-        del cluster
-        gc.collect()
+        drop(clusters)
     assert sum("unclosed <ClusterNode" in str(each.message) for each in caught) == len(pids)
     assert not any(map(alive, pids))
 

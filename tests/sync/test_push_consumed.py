@@ -97,6 +97,7 @@ def test_an_ordered_subscription_continues_if_its_full_queue_is_emptied_meanwhil
     assert taker.done.wait(10)
     assert subscription.next_msg(10).payload == b"1"
     assert taker.got == [b"0"]
+    subscription.unsubscribe()  # nothing sets a field while the patch is taken back
 
 
 def test_flow_control_is_answered_if_its_message_is_taken_meanwhile(
@@ -115,3 +116,4 @@ def test_flow_control_is_answered_if_its_message_is_taken_meanwhile(
         other._core.stage.send(frame)
         assert answers.next_msg(10).subject == "$JS.FC.forged"
     assert taker.got == [b"0"]
+    subscription.unsubscribe()  # nothing sets a field while the patch is taken back

@@ -25,7 +25,8 @@ class Subscription(SubscriptionInfo, HasCore[SubscriptionCore]):
             ...
 
     The iteration ends when the subscription does: after `unsubscribe`, `drain`, `max_msgs` or the connection's close.
-    It raises if the server ended the subscription (REC-09). As a context manager it unsubscribes at the end.
+    It raises if the server ended the subscription (REC-09). As a context manager it unsubscribes at the end. One
+    without a callback that nobody holds ends, and gives a `ResourceWarning`.
     """
 
     def __init__(self, core: SubscriptionCore) -> None:
