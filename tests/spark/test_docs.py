@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.pages import DOCS, examples
-from tests.spark.buckets import Bucket
+from tests.spark.buckets import DEL, Bucket
 from tests.spark.support import running
 
 from jetspark.jetstream import RetentionPolicy
@@ -144,6 +144,15 @@ def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys:
             stream.replace("nats://localhost:4222", nats.url).replace("ORDERS", jobs).replace("/orders", "/jobs"), names
         )
         assert spark.read.parquet(f"{tmp_path}/jobs").count() == 2
+        bucket = Bucket(nats, "users")
+        bucket.put("ada", "bob")
+        changes = examples("buckets.md")[1].replace("/tmp/", f"{tmp_path}/").replace("nats://localhost:4222", nats.url)
+        queries: dict[str, object] = {"spark": spark}
+        exec(changes, queries)
+        bucket.mark(DEL, "bob")
+        exec(changes, queries)
+        found = spark.read.parquet(f"{tmp_path}/users-changes").select("key", "revision", "operation").collect()
+        assert sorted(map(tuple, found)) == [("ada", 1, "PUT"), ("bob", 2, "PUT"), ("bob", 3, "DEL")]
         exec(last.replace("ORDERS", jobs), names)
         printed = capsys.readouterr().out
         assert "0 2 0 ()\n" in printed
