@@ -40,6 +40,11 @@ async def down(world: World) -> aio.Connection:
     return connection
 
 
+def errors(world: World) -> list[Exception]:
+    """Return the errors of the events."""
+    return [event.error for event in world.events.of(ErrorOccurred)]
+
+
 def reports(world: World) -> list[str]:
     """Return the reports of what was not sent."""
     texts = [str(event.error) for event in world.events.of(ErrorOccurred)]
@@ -229,6 +234,79 @@ async def test_drain_of_one_subscription_does_not_wait_for_a_server_that_is_down
     await subscription.drain()
     assert clock.now == 0.0
     assert subscription.closed
+
+
+@pytest.mark.parametrize("end", ["drain", "unsubscribe"])
+@pytest.mark.parametrize("kind", ["push", "ordered", "pull"])
+async def test_the_consumer_of_one_subscription_that_ends_without_a_server_is_deleted_after_the_reconnect(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock, kind: str, end: str
+) -> None:
+    script.stream("ORDERS")
+    connection = await world.connect(reconnect_wait=100)
+    fix_jitter(connection._core, 0)
+    js = connection.jetstream()
+    subscription: aio.jetstream.PushSubscription | aio.jetstream.PullSubscription
+    if kind == "pull":
+        subscription = await js.pull_subscribe("orders.a")
+    else:
+        subscription = await js.subscribe("orders.a", ordered_consumer=kind == "ordered")
+    server.down()
+    await clock.settle()
+    if end == "drain":
+        await subscription.drain()
+        await clock.settle()
+        report = errors(world)[-1]
+    else:
+        with pytest.raises(DisconnectedError) as caught:
+            await subscription.unsubscribe()
+        report = caught.value
+    assert clock.now == 0.0
+    assert subscription.closed
+    assert "is not deleted yet" in str(report)
+    server.up()
+    await clock.advance(200)
+    assert script.created[0].deleted
+
+
+@pytest.mark.parametrize("kind", ["push", "ordered", "pull"])
+async def test_a_drain_whose_session_is_lost_at_the_deletion_ends_at_once(
+    world: World, server: MemoryServer, script: JetStreamScript, clock: Clock, kind: str
+) -> None:
+    script.stream("ORDERS")
+    connection = await world.connect(reconnect_wait=100)
+    fix_jitter(connection._core, 0)
+    js = connection.jetstream()
+    subscription: aio.jetstream.PushSubscription | aio.jetstream.PullSubscription
+    if kind == "pull":
+        subscription = await js.pull_subscribe("orders.a")
+    else:
+        subscription = await js.subscribe("orders.a", ordered_consumer=kind == "ordered")
+    script.answer("CONSUMER.DELETE.>", SILENCE)
+    draining = asyncio.create_task(subscription.drain())
+    await clock.until(1)
+    server.down()
+    await draining
+    assert clock.now == 1.0
+    script.answer("CONSUMER.DELETE.>", {"success": True})
+    server.up()
+    await clock.advance(200)
+    assert len(script.asked("CONSUMER.DELETE.>")) == 2
+
+
+@pytest.mark.parametrize("kind", ["push", "pull"])
+async def test_a_drain_that_times_out_does_not_wait_for_the_deletion(
+    world: World, script: JetStreamScript, clock: Clock, kind: str
+) -> None:
+    script.stream("ORDERS")
+    js = (await world.connect()).jetstream()
+    subscription: aio.jetstream.PushSubscription | aio.jetstream.PullSubscription
+    subscription = await (js.subscribe("orders.a") if kind == "push" else js.pull_subscribe("orders.a"))
+    script.answer("CONSUMER.DELETE.>", SILENCE)
+    with pytest.raises(DrainTimeoutError):
+        await subscription.drain(2)
+    assert clock.now == 2.0
+    await clock.advance(10)
+    assert "RequestTimeoutError" in [type(each).__name__ for each in errors(world)]
 
 
 @pytest.mark.usefixtures("stream")

@@ -83,6 +83,7 @@ async def test_drain_times_out_drops_the_rest_and_deletes_the_consumer(
         await subscription.drain(3)
     assert clock.now == 3.0
     assert subscription.pending_msgs == 0
+    await clock.settle()
     assert script.created[0].deleted
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Final, Unpack
 
 from jetspark.aio.jetstream._drivers.consume import start_consume
+from jetspark.aio.jetstream._drivers.consumer_deletion import delete_later
 from jetspark.aio.jetstream._drivers.handlers import check_one_by_one
 from jetspark.aio.jetstream._drivers.ordered_pull import OrderedPullDriver
 from jetspark.aio.jetstream._drivers.pull import PullDriver
@@ -327,4 +328,4 @@ class OrderedConsumer:
     def _delete(self, name: str) -> None:
         """Delete the consumer of a fetch without waiting; the server deletes an unused consumer anyway."""
         if not self._js.connection.closed:
-            run_in_background(self._js.connection, self._js.request(ConsumerDeleteRequest(self._stream, name)))
+            delete_later(self._js, ConsumerDeleteRequest(self._stream, name), report=False)

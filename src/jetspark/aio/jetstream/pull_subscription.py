@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Self, cast
 
 from jetspark.aio._interfaces import HasCore
 from jetspark.aio.jetstream._drivers.carry_over import CarryOver
+from jetspark.aio.jetstream._drivers.consumer_deletion import delete_later, request_or_delete_later
 from jetspark.aio.jetstream._drivers.pull_subscribe import PullSubscribeDriver
 from jetspark.aio.jetstream._drivers.workflow import run_workflow
 from jetspark.aio.jetstream.core import JetStreamCore
@@ -47,6 +49,7 @@ class PullSubscriptionCore:
 
     def __init__(self, js: JetStreamCore, binding: Binding) -> None:
         self._js = js
+        self._request = partial(request_or_delete_later, js)
         self.connection = js.connection
         self.binding = binding
         self._carry_over = CarryOver()
@@ -119,7 +122,7 @@ class PullSubscriptionCore:
     async def unsubscribe(self) -> None:
         """End the subscription now; see `PullSubscription.unsubscribe`."""
         self._check_open(self._ended)
-        await run_workflow(unsubscribe(self.binding), self._js.request, self._end)
+        await run_workflow(unsubscribe(self.binding), self._request, self._end)
 
     async def drain(self, timeout: float | None) -> None:  # noqa: ASYNC109 (the deadline is part of the call)
         """End when the waiting messages were fetched; see `PullSubscription.drain`."""
@@ -128,11 +131,13 @@ class PullSubscriptionCore:
         self._stop_fetching()
         try:
             async with asyncio.timeout(seconds):
-                problem = await run_workflow(drain(self.binding), self._js.request, self._wait_fetched)
+                problem = await run_workflow(drain(self.binding), self._request, self._wait_fetched)
         except TimeoutError:
             late = f"{self!r} was not drained within {seconds:g} s"
             dropped = self.discard(DrainTimeoutError(late))
             await self._end()
+            if (request := self.binding.deletion) is not None:
+                delete_later(self._js, request)
             raise DrainTimeoutError(f"{late}; {dropped} messages dropped") from None
         await self._end()
         if problem is not None:
@@ -146,7 +151,7 @@ class PullSubscriptionCore:
     async def wait_drained(self, *, confirm: bool) -> None:  # noqa: ARG002 (there is nothing to wait for)
         """Delete the consumer if this subscription created it. Kept messages are dropped: nobody will fetch them."""
         if not self._ended:
-            problem = await run_workflow(drain(self.binding), self._js.request, self._end)
+            problem = await run_workflow(drain(self.binding), self._request, self._end)
             if problem is not None:
                 self.connection.emit(ErrorOccurred(problem))
 
@@ -315,8 +320,9 @@ class PullSubscription(HasCore[PullSubscriptionCore]):
         ------
         SubscriptionClosedError
             The subscription has already ended.
-        ConsumerNotFoundError, APIError, RequestTimeoutError
-            The consumer could not be deleted. The subscription has ended anyway.
+        ConsumerNotFoundError, APIError, RequestTimeoutError, DisconnectedError
+            The consumer could not be deleted. The subscription has ended anyway. After DisconnectedError, the consumer
+            is deleted when there is a session again.
         """
         await self._core.unsubscribe()
 

@@ -84,10 +84,8 @@ class PushSubscriptionCore(SubscriptionCore):
         except TimeoutError:
             late = f"the subscription to {self.subject!r} was not drained within {seconds:g} s"
             dropped = self.discard(DrainTimeoutError(late))
-            try:
-                await self.driver.run(unsubscribe(self.driver.binding), perform_step=self._end)
-            except Error as error:
-                self.connection.emit(ErrorOccurred(error))
+            self._finish()
+            self.driver.delete_later()
             raise DrainTimeoutError(f"{late}; {dropped} messages dropped") from None
         except BaseException:
             self._receiving_stopped = self._finished_draining  # it can be drained or unsubscribed again
@@ -143,6 +141,9 @@ class PushSubscriptionCore(SubscriptionCore):
             self._next_requested = None
 
     async def _end(self, _: Step) -> None:
+        self._finish()
+
+    def _finish(self) -> None:
         """End now and drop the waiting messages."""
         self._receiving_stopped = self._finished_draining = True
         self.driver.close()
@@ -299,8 +300,9 @@ class PushSubscription(Subscription):
         ------
         SubscriptionClosedError
             The subscription has already ended.
-        ConsumerNotFoundError, APIError, RequestTimeoutError
-            The consumer could not be deleted. The subscription has ended anyway.
+        ConsumerNotFoundError, APIError, RequestTimeoutError, DisconnectedError
+            The consumer could not be deleted. The subscription has ended anyway. After DisconnectedError, the consumer
+            is deleted when there is a session again.
         """
         await self._core.unsubscribe(max_msgs)
 

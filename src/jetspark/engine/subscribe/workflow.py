@@ -117,6 +117,12 @@ class Binding:
         """Whether messages need an acknowledgement. For the server, an unset policy means none."""
         return self.config.ack_policy not in {None, AckPolicy.NONE}
 
+    @property
+    def deletion(self) -> ConsumerDeleteRequest | None:
+        """The request that deletes the consumer at the end; None if the subscription did not create it."""
+        name = self.ordered.name if self.ordered is not None else self.consumer
+        return ConsumerDeleteRequest(self.stream, name) if self.created else None
+
 
 def subscribe(
     options: SubscribeOptions, new_inbox: Callable[[], str], new_name: Callable[[], str]
@@ -178,10 +184,9 @@ def drain(binding: Binding) -> Generator[Step, Any, Error | None]:
 
 def _delete(binding: Binding) -> Generator[Step, Any, None]:
     """Delete the created consumer. An ordered subscription may be between two consumers; then there is none."""
-    if binding.created:
-        name = binding.ordered.name if binding.ordered is not None else binding.consumer
+    if (request := binding.deletion) is not None:
         try:
-            yield ConsumerDeleteRequest(binding.stream, name)
+            yield request
         except ConsumerNotFoundError:
             if binding.ordered is None:
                 raise

@@ -134,8 +134,9 @@ class PullSubscription(LoopProxy):
         ------
         SubscriptionClosedError
             The subscription has already ended.
-        ConsumerNotFoundError, APIError, RequestTimeoutError
-            The consumer could not be deleted. The subscription has ended anyway.
+        ConsumerNotFoundError, APIError, RequestTimeoutError, DisconnectedError
+            The consumer could not be deleted. The subscription has ended anyway. After DisconnectedError, the consumer
+            is deleted when there is a session again.
         """
         self._call(self._inner.unsubscribe())
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
+from jetspark.aio.jetstream._drivers.consumer_deletion import delete_later, request_or_delete_later
 from jetspark.aio.jetstream._drivers.heartbeat_timer import HeartbeatTimer
 from jetspark.aio.jetstream._drivers.push_options import PushDriverOptions
 from jetspark.aio.jetstream._drivers.workflow import run_in_background, run_workflow
@@ -82,8 +83,16 @@ class PushDriver:
         `perform_step` replaces the built-in handling of steps that are no requests.
         """
         return await run_workflow(
-            workflow, self._js.request, perform_step or self._perform_step, self._run_in_background
+            workflow,
+            partial(request_or_delete_later, self._js),
+            perform_step or self._perform_step,
+            self._run_in_background,
         )
+
+    def delete_later(self) -> None:
+        """Delete the consumer without waiting, if this subscription created it."""
+        if (request := self.binding.deletion) is not None:
+            delete_later(self._js, request)
 
     async def open(self, workflow: Generator[Step, Any, Binding]) -> None:
         """Subscribe. After an error no subscription is left."""
