@@ -247,5 +247,25 @@ async def test_an_acknowledgement_that_is_cancelled_anywhere_is_sent_once_or_can
     await cancel_everywhere(settle, check, moment, before=fetch)
 
 
+@pytest.mark.parametrize("policy", ["explicit", "all"])
+async def test_ack_all_acknowledges_the_others_if_some_messages_cannot_be(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock, policy: str
+) -> None:
+    worker.config["ack_policy"] = policy
+    consumer = await handle(world)
+    messages = await fetched(clock, consumer, worker, 3)
+    sub = await aio.Connection(consumer._core.connection).subscribe("a")
+    await clock.settle()
+    server.session.deliver("a", reply="elsewhere")
+    server.session.deliver("a", reply="$JS.ACK.S.>")
+    strange = [await sub.next_msg(1) for _ in range(2)]
+    worker.js.acks.clear()
+    with pytest.raises(InvalidAckError, match=r"2 of \d messages could not be acknowledged, the others were"):
+        await consumer.ack_all([strange[0], messages[0], strange[1], *messages[1:]])
+    await clock.settle()
+    assert len(worker.js.acks) == (3 if policy == "explicit" else 1)
+    assert all(message.settled for message in messages)
+
+
 def _nobody(deliver: Callable[..., int], pub: Pub) -> None:
     deliver(pub.reply, status="503")

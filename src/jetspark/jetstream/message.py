@@ -7,17 +7,19 @@ acknowledgements (ACK-04, ACK-08).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
 
 from jetspark.jetstream.ack import AckMetadata, check_ack_subject, parse_ack_subject
 from jetspark.jetstream.config import AckPolicy
 from jetspark.jetstream.errors.hints import CONSUMER_GONE
-from jetspark.wire.errors import ConnectionClosedError, NoRespondersError
+from jetspark.wire.errors import BadSubjectError, ConnectionClosedError, Error, InvalidAckError, NoRespondersError
 from jetspark.wire.messages import Message
 
 __all__ = [
+    "UNSENDABLE",
     "JetStreamMessage",
+    "ack_all_error",
     "connection_dropped",
     "message_size",
     "not_acknowledged",
@@ -26,6 +28,9 @@ __all__ = [
 ]
 
 M = TypeVar("M", bound="JetStreamMessage")
+
+UNSENDABLE: Final = (InvalidAckError, BadSubjectError)
+"""Errors of an acknowledgement because of its message; another message can still be acknowledged."""
 
 
 class JetStreamMessage(Message, gc=False, eq=False):
@@ -82,10 +87,29 @@ def settle(message: JetStreamMessage) -> None:
 def split_by_ack_policy(messages: Iterable[M], policy: AckPolicy | None) -> tuple[list[M], list[M]]:
     """Split messages into those that need an ack of their own, and those that one of these acks covers.
 
-    With policy `all` the ack of the highest sequence covers the others. Settled messages are in neither list.
+    With policy `all` the ack of the highest sequence covers the others, and comes first. A message that no consumer
+    delivered is covered by no other one. Settled messages are in neither list.
     """
     unsettled = [message for message in messages if not message.settled]
     if policy is not AckPolicy.ALL or not unsettled:
         return unsettled, []
-    last = max(unsettled, key=lambda message: message.metadata.stream_sequence)
-    return [last], [message for message in unsettled if message is not last]
+    sequences = {id(message): _stream_sequence(message) for message in unsettled}
+    last = max(unsettled, key=lambda message: sequences[id(message)])
+    others = [message for message in unsettled if message is not last]
+    invalid = [message for message in others if not sequences[id(message)]]
+    return [last, *invalid], [message for message in others if sequences[id(message)]]
+
+
+def _stream_sequence(message: JetStreamMessage) -> int:
+    try:
+        return message.metadata.stream_sequence
+    except InvalidAckError:
+        return 0  # its acknowledgement raises
+
+
+def ack_all_error(errors: Sequence[Error], count: int) -> Error:
+    """Return the error of acknowledgements of which some could not be sent. All others were."""
+    if count == 1:
+        return errors[0]
+    kind = BadSubjectError if isinstance(errors[0], BadSubjectError) else InvalidAckError
+    return kind(f"{len(errors)} of {count} messages could not be acknowledged, the others were: {errors[0]}")

@@ -41,7 +41,7 @@ from jetspark.jetstream.api import (
 from jetspark.jetstream.config import AckPolicy
 from jetspark.jetstream.errors import Error, NoMessageError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
-from jetspark.jetstream.message import settle, split_by_ack_policy
+from jetspark.jetstream.message import UNSENDABLE, ack_all_error, settle, split_by_ack_policy
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.events import ErrorOccurred
 
@@ -279,13 +279,21 @@ class Consumer:
         """Acknowledge many messages, as the consumer's ack policy allows.
 
         With policy `all` one acknowledgement is sent, for the message with the highest sequence; it covers the earlier
-        ones. With `explicit` one is sent for each message; with `none` nothing. Errors are those of `Msg.ack`.
+        ones. With `explicit` one is sent for each message; with `none` nothing. Errors are those of `Msg.ack`. If some
+        messages have no valid ack subject, the others are acknowledged before the error is raised.
         """
         to_ack, covered = split_by_ack_policy(messages, self._info.config.ack_policy)
+        errors: list[Error] = []
         for message in to_ack:
-            await message.ack()
-        for message in covered:
-            settle(message)
+            try:
+                await message.ack()
+            except UNSENDABLE as error:
+                errors.append(error)
+        if covered and to_ack[0].settled:
+            for message in covered:
+                settle(message)
+        if errors:
+            raise ack_all_error(errors, len(to_ack))
 
     def fetch_arrow(
         self,

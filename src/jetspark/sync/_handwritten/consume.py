@@ -20,7 +20,7 @@ from jetspark.aio.jetstream._drivers.consume import drain_timeout_error
 from jetspark.aio.jetstream._drivers.handlers import check_concurrency, check_one_by_one
 from jetspark.engine.pull import HANDLE, ConsumeFields
 from jetspark.jetstream.errors import ConnectionClosedError, Error
-from jetspark.jetstream.message import message_size, settle, split_by_ack_policy
+from jetspark.jetstream.message import UNSENDABLE, ack_all_error, message_size, settle, split_by_ack_policy
 from jetspark.sync._handwritten.handlers import HandlerThreads
 from jetspark.sync._interfaces import core_of
 from jetspark.sync.core import ConnectionCore
@@ -285,10 +285,17 @@ class ConsumeMixin(LoopProxy):
 
     def _ack_all(self, messages: Iterable[Msg]) -> None:
         to_ack, covered = split_by_ack_policy(messages, self._inner.cached_info.config.ack_policy)
+        errors: list[Error] = []
         for message in to_ack:
-            message.ack()
-        for message in covered:
-            settle(message)
+            try:
+                message.ack()
+            except UNSENDABLE as error:
+                errors.append(error)
+        if covered and to_ack[0].settled:
+            for message in covered:
+                settle(message)
+        if errors:
+            raise ack_all_error(errors, len(to_ack))
 
 
 class OrderedConsumeMixin(LoopProxy):

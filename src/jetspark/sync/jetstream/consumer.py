@@ -219,7 +219,8 @@ class Consumer(ConsumeMixin, LoopProxy):
         """Acknowledge many messages, as the consumer's ack policy allows.
 
         With policy `all` one acknowledgement is sent, for the message with the highest sequence; it covers the earlier
-        ones. With `explicit` one is sent for each message; with `none` nothing. Errors are those of `Msg.ack`.
+        ones. With `explicit` one is sent for each message; with `none` nothing. Errors are those of `Msg.ack`. If some
+        messages have no valid ack subject, the others are acknowledged before the error is raised.
         """
         self._ack_all(messages)
 
