@@ -11,7 +11,8 @@ from tests.driver.server import MemoryNetwork, MemoryServer, Session
 from tests.driver.virtual_time import Clock
 from tests.driver.world import World, fix_jitter
 
-from jetspark.wire.events import Reconnected
+from jetspark.errors import NoServersError
+from jetspark.wire.events import Closed, Reconnected
 
 
 def close_with_error(session: Session) -> None:
@@ -102,3 +103,27 @@ async def test_reconnect_does_not_wait_for_the_end_of_a_back_off(
     assert clock.now < 1.1
     assert connection.connected
     await clock.advance(1)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 4.9])
+async def test_a_server_that_accepts_and_drops_is_given_up_after_max_reconnects(
+    world: World, server: MemoryServer, clock: Clock, seconds: float
+) -> None:
+    drop_after(server, seconds)
+    connection = await world.connect(max_reconnects=3)
+    fix_jitter(connection._core, 0)
+    await clock.until(60)
+    assert connection.closed
+    assert len(server.sessions) == 4  # the first one does not count
+    assert isinstance(world.events.of(Closed)[0].error, NoServersError)
+
+
+async def test_sessions_that_last_are_no_failures(world: World, server: MemoryServer, clock: Clock) -> None:
+    drop_after(server, 5.0)
+    connection = await world.connect(max_reconnects=2)
+    fix_jitter(connection._core, 0)
+    await clock.until(62)
+    assert not connection.closed
+    assert len(server.sessions) >= 12
+    await connection.close()
+    await clock.advance(5)

@@ -113,7 +113,7 @@ def test_servers_that_a_cut_off_server_loses_one_by_one_are_tried_again() -> Non
     assert pool.others_known
     pool.restart_rounds()
     assert _hosts(pool) == ["b", "c", "start"]
-    pool.reset_failures(current)  # the next session is with the same server
+    pool.begin_session()  # the next session is with the same server
     pool.update_discovered(["start:1"], current)
     pool.restart_rounds()
     assert _hosts(pool) == ["b", "c", "start"]
@@ -124,7 +124,7 @@ def test_servers_that_left_the_cluster_are_forgotten_after_the_next_session() ->
     pool.update_discovered(["start:1", "b:2"], current)
     pool.restart_rounds()
     assert _hosts(pool) == ["b", "c", "start"]
-    pool.reset_failures(current)
+    pool.begin_session()
     pool.update_discovered(["start:1", "b:2"], current)
     pool.restart_rounds()
     assert _hosts(pool) == ["b", "start"]

@@ -98,7 +98,7 @@ class ServerChoice:
         self._opened_at = time.monotonic()
         self._current = server
         self._since = self._latest = -math.inf
-        self.pool.reset_failures(server)
+        self.pool.begin_session()
         self.pool.servers.remove(server)
         self.pool.servers.append(server)
         self.on_info(info)

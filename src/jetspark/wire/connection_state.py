@@ -139,7 +139,7 @@ class ConnectionState:
         """Handle an accepted session: restore the subscriptions, then send the publishes that wait."""
         self.server = server
         self.reconnect_requested = False
-        self.servers.reset_failures(server)
+        self.servers.begin_session()
         self._fit_to(info)
         self.outbound.begin_session(self.subscriptions.restore())
         if self.status is not ConnectionStatus.DRAINING:
@@ -191,12 +191,17 @@ class ConnectionState:
         self.pings.confirmed_publishes = self.outbound.taken_publishes
         if self.status is not ConnectionStatus.DRAINING:
             self.status = ConnectionStatus.RECONNECTING
-        if self.server is not None and isinstance(reason, AuthenticationError):
-            self.servers.count_failure(self.server, reason)
         if lived >= LASTING_SESSION or self._sessions == 1 or self.reconnect_requested or self._cause_removed:
             self.servers.restart_rounds()
+            lasted = True
         else:
             self.servers.continue_rounds()
+            lasted = False
+        if self.server is not None:
+            if lasted:
+                self.servers.reset_failures(self.server)
+            if not lasted or isinstance(reason, AuthenticationError):
+                self.servers.count_failure(self.server, reason)
         lost = DisconnectedError(f"the connection was lost: {reason}")
         self.pings.on_session_lost(lost)
         self._fail_replies(lost)

@@ -184,7 +184,8 @@ class ConnectOptions:
         Has no effect with `reconnect=False`, or without JetStream.
     max_reconnects
         Consecutive failures after which a server is not tried any more; None has no limit. If no server is left, the
-        connection closes.
+        connection closes. A session that lasts for five seconds ends the row. One that is lost sooner is a failure,
+        too, except for the first one.
     max_auth_failures
         Consecutive refusals of the credentials after which a server is not tried any more; None has no limit.
     reconnect_wait, reconnect_wait_max

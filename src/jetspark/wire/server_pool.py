@@ -36,7 +36,7 @@ class Server:
     discovered
         Whether the cluster reported it.
     failures, auth_failures
-        Numbers of consecutive failures; an accepted connection resets them.
+        Numbers of consecutive failures; a session that lasts resets them.
     """
 
     address: ServerAddress
@@ -106,11 +106,14 @@ class ServerPool:
         for each in (server, *self.servers, *self._unreported) if encrypted else (server,):
             each.address = replace(each.address, tls=True)
 
-    def reset_failures(self, server: Server) -> None:
-        """Reset the failures of a server that accepted the connection, and what the last server has reported."""
-        server.failures = server.auth_failures = 0
+    def begin_session(self) -> None:
+        """Forget the servers that the server of the last session has reported."""
         self._most_reported = 0
         self.in_minority = False
+
+    def reset_failures(self, server: Server) -> None:
+        """Reset the failures of a server whose session has lasted."""
+        server.failures = server.auth_failures = 0
 
     def count_failure(self, server: Server, error: Error) -> None:
         """Count a failure of a server; remove the server if it reached a maximum of the options."""
