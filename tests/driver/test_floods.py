@@ -10,13 +10,14 @@ from typing import Final
 
 import pytest
 from tests.driver.frames import Pong
+from tests.driver.jetstream import ConsumerScript
 from tests.driver.server import MemoryServer
 from tests.driver.virtual_time import Clock
 from tests.driver.world import World
 
 from jetspark.aio import Connection
 from jetspark.engine.publish_window import AsyncPublishOptions
-from jetspark.errors import Error
+from jetspark.errors import Error, FlushTimeoutError
 
 LIMIT: Final = 1.0
 TURN: Final = 0.05
@@ -177,3 +178,46 @@ async def test_messages_after_many_other_frames_arrive_in_order(
         server.session.send(b"+OK\r\n" * 700, b"MSG a %b 1\r\n%d\r\n" % (sid, number))
     server.session.send(b"MSG a %b 1\r\n3\r\n" % sid)
     assert [(await subscription.next_msg(1)).payload for _ in range(4)] == [b"0", b"1", b"2", b"3"]
+
+
+async def test_errors_that_a_server_sends_without_an_end_fill_no_log(
+    world: World, server: MemoryServer, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await world.connect()
+    caplog.clear()
+    for _ in range(100):
+        server.session.send(b"-ERR 'Permissions Violation for Subscription to \"a\"'\r\n" * 10)
+        await clock.settle()
+    assert 1 <= len(caplog.records) <= 20
+    before = len(caplog.records)
+    await clock.advance(11)
+    server.session.send(b"-ERR 'Permissions Violation for Subscription to \"a\"'\r\n")
+    await clock.settle()
+    assert "more of this class were not logged" in caplog.records[before].getMessage()
+
+
+@pytest.mark.parametrize("call", ["publish", "respond", "ack", "nak", "in_progress", "publish_async"])
+async def test_a_call_ends_while_the_server_reads_nothing(
+    world: World, server: MemoryServer, worker: ConsumerScript, clock: Clock, call: str
+) -> None:
+    connection = await world.connect(ping_interval=600)
+    js = connection.jetstream()
+    fetching = asyncio.create_task((await js.consumer("ORDERS", "worker")).fetch(1))
+    await clock.settle()
+    worker.pull.fill(1)
+    [message] = await fetching
+    server.session.transport.stop_taking()
+    connection._core.queue_publish("much", bytes(200_000), "", None)
+    calls: dict[str, Callable[[], Awaitable[object]]] = {
+        "publish": lambda: connection.publish("a", bytes(100_000)),
+        "respond": lambda: message.respond(bytes(100_000)),
+        "ack": message.ack,
+        "nak": message.nak,
+        "in_progress": message.in_progress,
+        "publish_async": lambda: js.publish_async("orders.a"),
+    }
+    began = clock.now
+    with pytest.raises(FlushTimeoutError, match="the server has read nothing for 10 s"):
+        await calls[call]()
+    assert clock.now == began + 10
+    server.session.transport.take_again()

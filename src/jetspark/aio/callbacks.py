@@ -38,10 +38,11 @@ def callback_task_ended(what: str, task: asyncio.Task[None]) -> SubscriptionClos
     return error
 
 
-def log_event(event: Event) -> None:
-    """Log an event; the exception of a callback with its traceback."""
+def log_event(event: Event, left_out: int = 0) -> None:
+    """Log an event; the exception of a callback with its traceback. `left_out` errors like it were not logged."""
     if isinstance(event, ErrorOccurred) and event.callback is None:
-        _log.warning("ErrorOccurred(error=%r)", event.error)
+        more = f" ({left_out} more of this class were not logged)" if left_out else ""
+        _log.warning("ErrorOccurred(error=%r)%s", event.error, more)
         return
     if isinstance(event, ErrorOccurred):
         what = f"the callback {event.callback} raised {type(event.error).__name__}"

@@ -178,7 +178,7 @@ class ConnectionCore:
         return self.outbound.queue_ack(reply, payload) >= FLUSH_THRESHOLD
 
     async def wait_writable(self) -> None:
-        """Send the queue, and wait while there is a session whose transport takes no more."""
+        """Send the queue, and wait while there is a session whose transport takes no more; see its `wait_writable`."""
         while self.outbound.online and self.outbound.size >= FLUSH_THRESHOLD:
             await self.flush_once()
 

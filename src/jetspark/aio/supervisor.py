@@ -25,7 +25,8 @@ from jetspark.aio.transport import SessionProtocol, open_transport
 from jetspark.wire.connect_failure import to_connect_error
 from jetspark.wire.connection_state import ConnectionState
 from jetspark.wire.errors import ConnectError, ConnectionClosedError, DisconnectedError, Error, NoServersError
-from jetspark.wire.events import Event, EventQueue
+from jetspark.wire.events import ErrorOccurred, Event, EventQueue
+from jetspark.wire.log_limit import LogLimit
 from jetspark.wire.messages import Message
 from jetspark.wire.options import ConnectOptions
 from jetspark.wire.server_pool import Server
@@ -64,6 +65,7 @@ class Supervisor:
         self._options = options
         self._on_event = on_event
         self._events = EventQueue()
+        self._log_limit = LogLimit()
         self._event_task: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -295,7 +297,11 @@ class Supervisor:
 
     def emit(self, event: Event) -> None:
         """Queue an event for the handler."""
-        log_event(event)
+        left_out: int | None = 0
+        if isinstance(event, ErrorOccurred) and event.callback is None:
+            left_out = self._log_limit.allow(type(event.error), self._loop.time())
+        if left_out is not None:
+            log_event(event, left_out)
         if self._on_event is None:
             return
         self._events.put(event)

@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 from typing import Final, cast
 
+from jetspark.aio.name_lookup import look_up
 from jetspark.wire.connection_state import ConnectionState
-from jetspark.wire.errors import DisconnectedError, Error, ProtocolError, StaleConnectionError
+from jetspark.wire.errors import DisconnectedError, Error, FlushTimeoutError, ProtocolError, StaleConnectionError
 from jetspark.wire.inbound import Inbound
 from jetspark.wire.options import ServerAddress, TLSOptions
 from jetspark.wire.server_pool import Server
 from jetspark.wire.session import Accepted, Read, StartTLS, Write, open_session, plaintext_error
 
-__all__ = ["SessionProtocol", "open_transport"]
+__all__ = ["WRITE_TIMEOUT", "SessionProtocol", "open_transport"]
 
+WRITE_TIMEOUT: Final = 10.0
+"""Seconds to wait for a server that reads nothing; `flush` has the same default."""
 _READ_SIZE: Final = 120 << 10
 """Most bytes of one read. The buffer is reused; asyncio would allocate that many bytes for each read."""
 
@@ -157,11 +160,21 @@ class SessionProtocol(asyncio.BufferedProtocol):
                 self.fail(DisconnectedError(f"{self._address}: cannot write: {error}"))
 
     async def wait_writable(self) -> None:
-        """Wait until the transport takes more, or the session is over."""
+        """Wait until the transport takes more, or the session is over.
+
+        Raises FlushTimeoutError if it takes nothing for `WRITE_TIMEOUT` seconds. The queue is sent later, if it does.
+        """
         if self.write_paused and not self.lost.done():
             if self._writable_waiter is None or self._writable_waiter.done():
                 self._writable_waiter = self._loop.create_future()
-            await asyncio.shield(self._writable_waiter)
+            try:
+                async with asyncio.timeout(WRITE_TIMEOUT):
+                    await asyncio.shield(self._writable_waiter)
+            except TimeoutError:
+                raise FlushTimeoutError(
+                    f"{self._server.address}: the server has read nothing for {WRITE_TIMEOUT:g} s; "
+                    "what is queued may still be sent"
+                ) from None
 
     def pause_reading(self) -> None:
         """Stop reading, so that the server must wait."""
@@ -294,11 +307,26 @@ async def open_transport(client: ConnectionState, server: Server) -> tuple[Sessi
     session = SessionProtocol(client, server, loop)
     try:
         async with asyncio.timeout(client.options.connect_timeout):
-            await loop.create_connection(lambda: session, server.address.host, server.address.port)
+            await _connect(loop, session, server.address)
             return session, await session.handshake()
     except BaseException:
         session.fail(DisconnectedError(f"{server.address}: not opened"))
         raise
+
+
+async def _connect(loop: asyncio.AbstractEventLoop, session: SessionProtocol, address: ServerAddress) -> None:
+    """Open the socket, to the first address of the host that accepts it."""
+    failures: list[OSError] = []
+    for host in await look_up(address.host, address.port):
+        try:
+            await loop.create_connection(lambda: session, host, address.port)
+        except OSError as error:
+            failures.append(error)
+        else:
+            return
+    if len(failures) == 1:
+        raise failures[0]
+    raise OSError("; ".join(dict.fromkeys(map(str, failures))))
 
 
 def _wake_waiter(waiter: asyncio.Future[None] | None) -> None:

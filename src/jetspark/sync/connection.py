@@ -110,6 +110,8 @@ class Connection(HasCore[ConnectionCore]):
             The message cannot be sent. Nothing was sent.
         OutboundBufferLimitError
             There is no session, and the buffer is full.
+        FlushTimeoutError
+            The server has read nothing for 10 seconds. The message is queued and may still be sent.
         ConnectionClosedError
             The connection is closed.
         """

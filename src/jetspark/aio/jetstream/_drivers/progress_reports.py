@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import Protocol
 
 from jetspark.aio.core import ConnectionCore
@@ -12,7 +13,7 @@ from jetspark.aio.weak_calls import weakly
 from jetspark.engine.pull import InProgressTracker
 from jetspark.jetstream.ack import IN_PROGRESS
 from jetspark.jetstream.message import JetStreamMessage
-from jetspark.wire.errors import BadSubjectError
+from jetspark.wire.errors import BadSubjectError, FlushTimeoutError
 from jetspark.wire.events import ErrorOccurred
 
 __all__ = ["ProgressReports"]
@@ -63,7 +64,8 @@ class ProgressReports:
         complete = False
         while not complete and connection.connected:  # without a session, reports would be buffered and sent too late
             if connection.write_buffer_full:
-                await connection.wait_writable()
+                with suppress(FlushTimeoutError):
+                    await connection.wait_writable()
                 continue  # the session may be lost
             complete = True
             for message in self._tracker.messages_to_report(list(self._source.ready), reported):
