@@ -190,7 +190,7 @@ async def test_a_close_of_the_connection_ends_all_handlers(world: World, worker:
     assert len(errors) == 1  # it is reported once, not by each handler
 
 
-@pytest.mark.parametrize("concurrency", [0, -1, 2.5, "4", None, True])
+@pytest.mark.parametrize("concurrency", [0, -1, 1001, 2.5, "4", None, True])
 async def test_a_wrong_number_of_handlers_is_refused(
     world: World, worker: ConsumerScript, clock: Clock, concurrency: int
 ) -> None:

@@ -92,3 +92,5 @@ def test_a_wrong_number_of_handlers_is_refused(consumer: Consumer) -> None:
         consumer.consume(concurrency=2)
     with pytest.raises(ConfigError, match="concurrency must be"):
         consumer.consume(print, concurrency=0)
+    with pytest.raises(ConfigError, match="1 to 1000, not 1000000; share the work among several processes"):
+        consumer.consume(print, concurrency=1_000_000)

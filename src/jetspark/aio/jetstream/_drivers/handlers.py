@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
 
 from jetspark.aio.callbacks import CALLBACK_ERRORS, check_own_cancellation
 from jetspark.aio.jetstream._drivers.error_reports import ErrorReports
 from jetspark.aio.message import Msg
 from jetspark.jetstream.errors import ConfigError, Error
 
-__all__ = ["Callback", "Handlers", "check_concurrency", "check_one_by_one"]
+__all__ = ["MAX_CONCURRENCY", "Callback", "Handlers", "check_concurrency", "check_one_by_one"]
+
+MAX_CONCURRENCY: Final = 1000
+"""Most calls of a callback at a time: the blocking front has a thread for each."""
+
 
 Callback = Callable[[Msg], Awaitable[None] | None]
 """Called with each message; a coroutine function or a plain function."""
@@ -83,10 +88,11 @@ def check_concurrency(concurrency: object, callback: object) -> None:
     Raises
     ------
     ConfigError
-        It is no positive number, or there is no callback to run.
+        It is not a number from 1 to `MAX_CONCURRENCY`, or there is no callback to run.
     """
-    if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
-        raise ConfigError(f"concurrency must be a whole number from 1 on, not {concurrency!r}")
+    if not isinstance(concurrency, int) or isinstance(concurrency, bool) or not 1 <= concurrency <= MAX_CONCURRENCY:
+        hint = "; share the work among several processes" if isinstance(concurrency, int) and concurrency > 1 else ""
+        raise ConfigError(f"concurrency must be a whole number from 1 to {MAX_CONCURRENCY}, not {concurrency!r}{hint}")
     if concurrency > 1 and callback is None:
         raise ConfigError(f"concurrency={concurrency} needs a callback; without one, iterate in several tasks")
 
