@@ -24,6 +24,11 @@ def pytest_asyncio_loop_factories(
     return {"virtual": VirtualTimeLoop}
 
 
+async def _names_as_addresses(host: str, port: int) -> list[str]:
+    """The network in memory knows names."""
+    return [host]
+
+
 @pytest.fixture(autouse=True)
 async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """The world of a test. Nothing that the test opened may be left at its end."""
@@ -32,6 +37,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     monkeypatch.delenv("NATS_URL", raising=False)
     numbers = random.Random(7)
     monkeypatch.setattr("jetspark.wire.connection_state.SystemRandom", lambda: numbers)
+    monkeypatch.setattr("jetspark.aio.transport.look_up", _names_as_addresses)
     defaults = ExponentialBackoff.__init__.__kwdefaults__ or {}
     monkeypatch.setitem(defaults, "chance", lambda: 0.0)  # its delays are not shortened
     world = World(loop)

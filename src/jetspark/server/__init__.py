@@ -11,6 +11,7 @@ from jetspark.server.binary import BINARY_VARIABLE, find_binary
 from jetspark.server.cluster import NatsCluster
 from jetspark.server.errors import (
     PortInUseError,
+    ServerArgumentError,
     ServerBinaryNotFoundError,
     ServerError,
     ServerStartError,
@@ -23,6 +24,7 @@ __all__ = [
     "NatsCluster",
     "NatsServer",
     "PortInUseError",
+    "ServerArgumentError",
     "ServerBinaryNotFoundError",
     "ServerError",
     "ServerStartError",

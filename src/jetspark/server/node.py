@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
+from jetspark.server.argument_types import checks_arguments
 from jetspark.server.binary import find_binary
 from jetspark.server.config_format import dumps, merge
 from jetspark.server.errors import PortInUseError, ServerError
@@ -36,6 +37,7 @@ _PROBE_TIMEOUT = 2.0
 _CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - a client's address for a wildcard
 
 
+@checks_arguments
 class NatsServer(RunningServer):
     """A nats-server. `start` (or ``with``) starts it, `close` ends it and removes its files.
 

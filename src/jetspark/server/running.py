@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from jetspark.server.argument_types import checks_arguments
 from jetspark.server.errors import PortInUseError, ServerError, ServerStartError, ServerTimeoutError
 from jetspark.server.log import ServerLog
 from jetspark.server.process import ServerProcess
@@ -17,6 +18,7 @@ __all__ = ["RunningServer", "require_started"]
 T = TypeVar("T")
 
 
+@checks_arguments
 class RunningServer:
     """The base of `NatsServer`: what can be done to a server process, and what can be seen of it.
 

@@ -25,6 +25,7 @@ from jetspark.wire.arguments import did_you_mean
 from jetspark.wire.errors import ArgumentError
 
 __all__ = [
+    "OTHER_WORDS",
     "Kind",
     "check_arguments",
     "check_fields",
@@ -95,7 +96,7 @@ _PLAIN: Final[dict[object, Kind]] = {
     datetime: Kind("a datetime", lambda value: isinstance(value, datetime), (datetime,)),
 }
 _ANYTHING: Final = Kind("anything", lambda _: True)
-_OTHER_WORDS: Final = {
+OTHER_WORDS: Final = {
     "batch": "max_messages",
     "cb": "callback",
     "durable": "durable_name",
@@ -290,9 +291,7 @@ def check_arguments(function: Callable[..., object], args: Sequence[object], kwa
                 raise wrong_type(function.__name__, name, kind.wanted, value)
     for name, value in kwargs.items():
         if (found := named.get(name)) is None:
-            raise ArgumentError(
-                f"{function.__name__} has no argument {name!r}{did_you_mean(name, named, _OTHER_WORDS)}"
-            )
+            raise ArgumentError(f"{function.__name__} has no argument {name!r}{did_you_mean(name, named, OTHER_WORDS)}")
         if type(value) not in found.exact:
             by_type = by_type and not found.by_value
             if not found.fits(value):

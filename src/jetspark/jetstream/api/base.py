@@ -8,7 +8,7 @@ blocking front share the whole API, and tests need no socket.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
 
@@ -22,6 +22,8 @@ from jetspark.jetstream.errors import (
     api_error,
 )
 from jetspark.jetstream.names import API_PREFIX
+from jetspark.wire.argument_types import checks_arguments
+from jetspark.wire.checked_fields import ChecksFields
 from jetspark.wire.untrusted import decode_json, quote
 
 __all__ = [
@@ -44,10 +46,16 @@ _ELECTION_PAUSE: Final = 0.1
 """Seconds before a request is sent again if there is no leader."""
 
 
-class Request(ABC, Generic[R_co]):
-    """One request. Subclasses are frozen dataclasses; constructors check names and options and raise ConfigError."""
+@checks_arguments()
+class Request(ChecksFields, ABC, Generic[R_co]):
+    """One request. Subclasses are frozen dataclasses; constructors check types, names and options (ConfigError)."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let the methods of a subclass check the types of their arguments."""
+        super().__init_subclass__(**options)
+        checks_arguments()(cls)
 
     idempotent: ClassVar[bool] = False
     """Whether it only reads, so that it may be sent again if its reply is lost."""

@@ -15,6 +15,7 @@ from typing import ClassVar, Generic, TypeVar
 from jetspark.jetstream.api.base import Request
 from jetspark.jetstream.codec import JsonStruct
 from jetspark.jetstream.errors import InvalidReplyError
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["Page", "PagedReply", "PagedRequest", "collect", "next_request", "pages"]
 
@@ -68,6 +69,7 @@ class PagedRequest(Request[Page[I]]):
         """Read one page."""
 
 
+@checks_arguments()
 def next_request(request: PagedRequest[I], page: Page[I], before: Page[I] | None = None) -> PagedRequest[I] | None:
     """Return the request for the page after `page`, None if there is none. `before` is the page before it.
 
@@ -94,6 +96,7 @@ def next_request(request: PagedRequest[I], page: Page[I], before: Page[I] | None
     return replace(request, offset=following)
 
 
+@checks_arguments()
 def pages(request: PagedRequest[I]) -> Generator[PagedRequest[I], Page[I], None]:
     """Yield the requests of a whole list; the caller sends in the page of each."""
     following: PagedRequest[I] | None = request
@@ -103,6 +106,7 @@ def pages(request: PagedRequest[I]) -> Generator[PagedRequest[I], Page[I], None]
         following, before = next_request(following, page, before), page
 
 
+@checks_arguments()
 def collect(request: PagedRequest[I]) -> Generator[PagedRequest[I], Page[I], list[I]]:
     """Yield the requests of a whole list; the caller sends in the page of each. Return all entries."""
     items: list[I] = []

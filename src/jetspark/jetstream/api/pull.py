@@ -15,14 +15,17 @@ from jetspark.jetstream.api.base import encode_fields
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import API_PREFIX, check_consumer_name, check_stream_name
 from jetspark.jetstream.times import format_go_duration
+from jetspark.wire.argument_types import checks_arguments
+from jetspark.wire.checked_fields import ChecksFields
 
 __all__ = ["PullRequest"]
 
 _MAX_PRIORITY: Final = 9
 
 
+@checks_arguments()
 @dataclass(frozen=True, slots=True)
-class PullRequest:
+class PullRequest(ChecksFields):
     """Ask a pull consumer for messages (ADR-13, ADR-42).
 
     The constructor raises ConfigError for values that the server would refuse or misread.

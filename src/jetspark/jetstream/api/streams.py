@@ -20,6 +20,7 @@ from jetspark.jetstream.config import Placement, StreamConfig
 from jetspark.jetstream.errors import APIError, ConfigError, InvalidReplyError
 from jetspark.jetstream.info import StreamInfo
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
+from jetspark.wire.argument_types import checks_arguments
 
 __all__ = [
     "StreamCreateRequest",
@@ -224,6 +225,7 @@ class StreamSubjectsRequest(Request[StreamInfoPage]):
         return StreamInfoPage(info, reply.total, reply.offset, reply.limit)
 
 
+@checks_arguments()
 def all_subjects(
     request: StreamSubjectsRequest,
 ) -> Generator[StreamSubjectsRequest, StreamInfoPage, StreamInfo]:

@@ -200,7 +200,8 @@ class Consumer(ConsumeMixin, LoopProxy):
             Called with each warning, and with ConnectionClosedError when the connection is closed for good. By default,
             the connection's event handler gets warnings as `ErrorOccurred`, and the close as `Closed`.
         concurrency
-            Most calls of the callback at a time, in tasks (blocking front: threads). With 1, they come in order.
+            Most calls of the callback at a time, in tasks (blocking front: threads), up to 1000. With 1, they come in
+            order.
         options
             `max_messages` or `max_bytes`, `timeout`, `idle_heartbeat`, `threshold_messages`, `threshold_bytes`,
             `verify_on_reconnect`, `auto_in_progress`, `group`, `min_pending`, `min_ack_pending`, `priority`: see
