@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 from jetspark.jetstream.errors import InvalidAckError, ObjectIncompleteError, WrongDomainError
 from jetspark.jetstream.info import PubAck
 from jetspark.wire.outbound import Payload
 
-__all__ = ["CHUNK_SIZE", "MAX_IN_FLIGHT", "ChunkAcks", "Chunker", "check_ack"]
+__all__ = ["CHUNK_SIZE", "MAX_IN_FLIGHT", "ORPHANS_KEPT", "ChunkAcks", "Chunker", "check_ack"]
 
 CHUNK_SIZE: Final = 128 * 1024
 """Default bytes of a chunk."""
 MAX_IN_FLIGHT: Final = 8 * 1024 * 1024
 """Maximum bytes of the chunks of one put without an acknowledgement."""
+ORPHANS_KEPT: Final = timedelta(hours=1)
+"""Age of its last chunk up to which content without a description is kept: its put may still run."""
 _MAX_PENDING: Final = 1000
 """Maximum number of such chunks."""
 

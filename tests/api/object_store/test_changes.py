@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from jetspark.errors import (
 )
 from jetspark.jetstream import ObjectInfo
 
+ALL = timedelta(seconds=-1)
 DIGEST = "SHA-256=LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE="
 """Of `x`."""
 
@@ -162,3 +164,23 @@ async def test_a_sealed_bucket_takes_no_changes(
     await js.delete_object_store(store.bucket)
     with pytest.raises(BucketNotFoundError):
         await store.seal()
+
+
+@pytest.mark.conformance("OBJ-11")
+@pytest.mark.blocking
+async def test_a_sweep_removes_old_chunks_without_an_object(ground: Ground, js: JetStream) -> None:
+    store = await make_store(ground)
+    assert await store.sweep(ALL) == 0
+    kept = await store.put("a", b"x" * 10, chunk_size=3)
+    await store.add_link("l", kept)
+    for orphan in ("ORPHAN1", "ORPHAN2"):
+        for _ in range(3):
+            await js.publish(f"$O.{store.bucket}.C.{orphan}", b"x")
+    await write_meta(ground, store.bucket, "deleted", nuid="ORPHAN2", deleted=True)
+    assert await store.sweep() == 0
+    assert await nuids_of(ground, store) == {kept.nuid, "ORPHAN1", "ORPHAN2"}
+    assert await store.sweep(timedelta(0)) == 2
+    assert await nuids_of(ground, store) == {kept.nuid}
+    await js.publish(f"$O.{store.bucket}.C.ORPHAN3", b"x")
+    assert await store.sweep(ALL) == 1
+    assert (await store.get_info("a")).nuid == kept.nuid

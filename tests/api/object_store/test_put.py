@@ -21,10 +21,12 @@ from jetspark.errors import (
     BucketNotFoundError,
     ConfigError,
     InvalidObjectNameError,
+    LinkError,
     MaxPayloadError,
     ObjectExistsError,
     StreamStoreFailedError,
 )
+from jetspark.jetstream import ObjectLink, ObjectOptions
 
 CONTENT = bytes(range(256)) * 1000
 
@@ -48,6 +50,8 @@ async def test_an_object_is_stored_in_full_chunks_and_described(ground: Ground) 
     assert [len(message.payload) for message in messages] == [100_000, 100_000, 56_000]
     assert b"".join(message.payload for message in messages) == CONTENT
     assert not any(message.headers for message in messages)
+    copy = await store.put("b", CONTENT, options=info.options)
+    assert (copy.chunks, copy.options) == (3, info.options)
 
 
 @pytest.mark.conformance("OBJ-05", "OBJ-06")
@@ -131,6 +135,10 @@ async def test_a_source_or_an_option_that_cannot_be_is_refused(ground: Ground, t
     for chunk_size in (0, -1, 2**20 + 1):
         with pytest.raises(ConfigError, match="chunk_size"):
             await store.put("a", b"x", chunk_size=chunk_size)
+        with pytest.raises(ConfigError, match="chunk_size"):
+            await store.put("a", b"x", options=ObjectOptions(max_chunk_size=chunk_size))
+    with pytest.raises(LinkError):
+        await store.put("a", b"x", options=ObjectOptions(link=ObjectLink(bucket="B", name="b")))
     for name in ("", "x" * 3000):
         with pytest.raises(InvalidObjectNameError):
             await store.put(name, b"x")

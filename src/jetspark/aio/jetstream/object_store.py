@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 from jetspark.aio.jetstream._drivers.buckets import update_bucket
 from jetspark.aio.jetstream._drivers.object_put import ObjectPut, run_writing
 from jetspark.aio.jetstream._drivers.object_source import ObjectSource, open_source
 from jetspark.aio.jetstream._drivers.object_store import HasBucket
+from jetspark.aio.jetstream._drivers.object_sweep import chunk_ids, live_ids, purge_orphans
 from jetspark.aio.jetstream.object_store_reads import ObjectStoreReads
-from jetspark.engine.object_chunks import CHUNK_SIZE
+from jetspark.engine.object_chunks import CHUNK_SIZE, ORPHANS_KEPT
 from jetspark.engine.object_meta import bucket_link, delete_object, object_link, update_object, write_link
 from jetspark.engine.object_write import Writing, put_object
-from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.errors import ConfigError, LinkError
 from jetspark.jetstream.object_store import ObjectInfo, ObjectOptions
 from jetspark.wire.argument_types import checks_arguments, wrong_type
 from jetspark.wire.headers import Headers, HeadersLike
@@ -45,7 +47,8 @@ class ObjectStore(ObjectStoreReads):
         description: str = "",
         headers: HeadersLike | None = None,
         metadata: Mapping[str, str] | None = None,
-        chunk_size: int = CHUNK_SIZE,
+        chunk_size: int | None = None,
+        options: ObjectOptions | None = None,
         overwrite: bool = True,
         progress: Callable[[int, int | None], object] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (of each request and acknowledgement)
@@ -68,6 +71,8 @@ class ObjectStore(ObjectStoreReads):
             Free texts of the description.
         chunk_size
             Bytes of each chunk but the last; 131,072 by default, at most `max_payload` of the server.
+        options
+            Options of another object, whose size of chunks is to be used.
         overwrite
             If false, an object of that name is an error.
         progress
@@ -84,6 +89,8 @@ class ObjectStore(ObjectStoreReads):
             The source is text or a text file, or yields something else than bytes.
         ObjectExistsError
             `overwrite` is false, and there is an object of that name.
+        LinkError
+            The options are those of a link; `add_link` makes one.
         StreamStoreFailedError
             The bucket is full (10077).
         StreamSealedError
@@ -97,6 +104,13 @@ class ObjectStore(ObjectStoreReads):
         """
         core = self._core
         limit = core.js.connection.outbound.max_payload
+        given = ObjectOptions() if options is None else options
+        if given.link is not None:
+            raise LinkError(
+                f"{core.bucket}: {name!r} is put with content, so its options cannot have a link; use add_link"
+            )
+        if chunk_size is None:
+            chunk_size = CHUNK_SIZE if given.max_chunk_size is None else given.max_chunk_size
         if not 1 <= chunk_size <= limit:
             raise ConfigError(f"chunk_size is 1 to {limit} bytes (max_payload of the server), not {chunk_size}")
         info = ObjectInfo(
@@ -104,7 +118,7 @@ class ObjectStore(ObjectStoreReads):
             description=description,
             headers=Headers(headers or ()).to_dict(),
             metadata=dict(metadata or {}),
-            options=ObjectOptions(max_chunk_size=chunk_size),
+            options=given.replace(max_chunk_size=chunk_size),
             bucket=core.bucket,
         )
         core.check_info(info)
@@ -123,7 +137,8 @@ class ObjectStore(ObjectStoreReads):
         description: str = "",
         headers: HeadersLike | None = None,
         metadata: Mapping[str, str] | None = None,
-        chunk_size: int = CHUNK_SIZE,
+        chunk_size: int | None = None,
+        options: ObjectOptions | None = None,
         overwrite: bool = True,
         progress: Callable[[int, int | None], object] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (of each request and acknowledgement)
@@ -152,6 +167,7 @@ class ObjectStore(ObjectStoreReads):
             headers=headers,
             metadata=metadata,
             chunk_size=chunk_size,
+            options=options,
             overwrite=overwrite,
             progress=progress,
             timeout=timeout,
@@ -261,6 +277,29 @@ class ObjectStore(ObjectStoreReads):
         core = self._core
         config = (await core.refresh(timeout)).config
         core.info = await update_bucket(core.js, core.bucket, config.replace(sealed=True), timeout)
+
+    async def sweep(
+        self,
+        older_than: timedelta = ORPHANS_KEPT,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 (of each request)
+    ) -> int:
+        """Remove chunks that no object has; return the number of puts whose chunks were removed.
+
+        A put removes its own chunks after a failure. Some are left if its program was killed, or if the server could
+        not be reached.
+
+        Parameters
+        ----------
+        older_than
+            Keep chunks if the last one of their put is younger, an hour by default: the put may still run. A negative
+            time removes all, also the chunks of puts that run.
+        """
+        core = self._core
+        seconds = core.js.timeout if timeout is None else timeout
+        found = await chunk_ids(core, timeout)  # before the list, so that a put that ends meanwhile is live
+        live = await live_ids(core) if found else set()
+        return await purge_orphans(core, found, live, older_than, seconds)
 
     async def _write(self, workflow: Writing, name: str, timeout: float | None) -> ObjectInfo:  # noqa: ASYNC109
         core = self._core

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 from jetspark.aio.jetstream import object_store as aio
 from jetspark.aio.jetstream._drivers.object_source import ObjectSource
 from jetspark.aio.jetstream._drivers.object_store import HasBucket
-from jetspark.engine.object_chunks import CHUNK_SIZE
-from jetspark.jetstream.object_store import ObjectInfo
+from jetspark.engine.object_chunks import ORPHANS_KEPT
+from jetspark.jetstream.object_store import ObjectInfo, ObjectOptions
 from jetspark.sync.jetstream.object_store_reads import ObjectStoreReads
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.headers import HeadersLike
@@ -42,7 +43,8 @@ class ObjectStore(ObjectStoreReads):
         description: str = "",
         headers: HeadersLike | None = None,
         metadata: Mapping[str, str] | None = None,
-        chunk_size: int = CHUNK_SIZE,
+        chunk_size: int | None = None,
+        options: ObjectOptions | None = None,
         overwrite: bool = True,
         progress: Callable[[int, int | None], object] | None = None,
         timeout: float | None = None,
@@ -65,6 +67,8 @@ class ObjectStore(ObjectStoreReads):
             Free texts of the description.
         chunk_size
             Bytes of each chunk but the last; 131,072 by default, at most `max_payload` of the server.
+        options
+            Options of another object, whose size of chunks is to be used.
         overwrite
             If false, an object of that name is an error.
         progress
@@ -81,6 +85,8 @@ class ObjectStore(ObjectStoreReads):
             The source is text or a text file, or yields something else than bytes.
         ObjectExistsError
             `overwrite` is false, and there is an object of that name.
+        LinkError
+            The options are those of a link; `add_link` makes one.
         StreamStoreFailedError
             The bucket is full (10077).
         StreamSealedError
@@ -100,6 +106,7 @@ class ObjectStore(ObjectStoreReads):
                 headers=headers,
                 metadata=metadata,
                 chunk_size=chunk_size,
+                options=options,
                 overwrite=overwrite,
                 progress=None if progress is None else self._connection.in_callback_thread(progress),
                 timeout=timeout,
@@ -114,7 +121,8 @@ class ObjectStore(ObjectStoreReads):
         description: str = "",
         headers: HeadersLike | None = None,
         metadata: Mapping[str, str] | None = None,
-        chunk_size: int = CHUNK_SIZE,
+        chunk_size: int | None = None,
+        options: ObjectOptions | None = None,
         overwrite: bool = True,
         progress: Callable[[int, int | None], object] | None = None,
         timeout: float | None = None,
@@ -143,6 +151,7 @@ class ObjectStore(ObjectStoreReads):
                 headers=headers,
                 metadata=metadata,
                 chunk_size=chunk_size,
+                options=options,
                 overwrite=overwrite,
                 progress=None if progress is None else self._connection.in_callback_thread(progress),
                 timeout=timeout,
@@ -241,3 +250,17 @@ class ObjectStore(ObjectStoreReads):
             The bucket does not exist any more.
         """
         self._call(self._inner.seal(timeout=timeout))
+
+    def sweep(self, older_than: timedelta = ORPHANS_KEPT, *, timeout: float | None = None) -> int:
+        """Remove chunks that no object has; return the number of puts whose chunks were removed.
+
+        A put removes its own chunks after a failure. Some are left if its program was killed, or if the server could
+        not be reached.
+
+        Parameters
+        ----------
+        older_than
+            Keep chunks if the last one of their put is younger, an hour by default: the put may still run. A negative
+            time removes all, also the chunks of puts that run.
+        """
+        return self._call(self._inner.sweep(older_than, timeout=timeout))
