@@ -153,6 +153,20 @@ def test_a_repeat_stores_nothing_twice_with_and_without_expected_revisions(
         write(connection, bucket, {**rows, "msg_id": [f"x{each}" for each in range(4)]})
 
 
+def test_a_repeated_row_counts_as_stored_if_a_later_row_of_the_write_has_its_key(
+    connection: Connection, streams: Streams
+) -> None:
+    bucket = make(streams)
+    write(connection, bucket, {"key": ["a"], "value": ["1"]})
+    rows: dict[str, list[Any]] = {"key": ["a", "a"], "value": ["2", "3"], "expected_revision": [1, None]}
+    rows["msg_id"] = ["x", "y"]
+    assert write(connection, bucket, rows).published.duplicates == 0
+    assert write(connection, bucket, rows).published.duplicates == 2
+    with pytest.raises(WrongLastRevisionError):  # the later row is not known
+        write(connection, bucket, {name: column[:1] for name, column in rows.items()})
+    assert stored(streams, bucket) == [("a", b"3")]
+
+
 @pytest.mark.parametrize("cut", [1_000, 20_000, 60_000])
 def test_a_lost_connection_stores_each_row_once(server: NatsServer, streams: Streams, cut: int) -> None:
     bucket = make(streams, history=64)
