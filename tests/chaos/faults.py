@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.chaos.driver import Driver, DriverError
-from tests.chaos.server_faults import Fault
+from tests.chaos.server_faults import CUT, Fault
 from tests.chaos.world import World
 
 __all__ = ["FaultMaker"]
@@ -47,7 +47,8 @@ class FaultMaker:
             **(world.stream_faults if "purged" in legs else {}),
             TWO: self._two,
         }
-        self._others = list(world.faults)
+        # Without a driver there may be no connection to cut.
+        self._others = [name for name in world.faults if name != CUT]
 
     def choose(self, count: int, kinds: Sequence[str] | None) -> Iterator[str]:
         """Return each kind as often as any other, in random order. None takes all kinds."""

@@ -12,11 +12,13 @@ from pathlib import Path
 
 from jetspark.server.binary import find_binary
 
-__all__ = ["Disk", "disk"]
+__all__ = ["LEFT", "Disk", "can_mount", "disk"]
 
 SIZE = "4g"  # pages are allocated when they are written
-LEFT = 128 << 10  # bytes
+LEFT = 128 << 10
+"""Bytes that a full disk has left."""
 TRIES = 50
+UNSHARE = ("unshare", "--user", "--map-root-user", "--mount")
 
 
 class Disk:
@@ -61,6 +63,11 @@ def enter(holder: int) -> list[str]:
     return ["nsenter", "--target", str(holder), "--user", "--mount", "--preserve-credentials"]
 
 
+def can_mount() -> bool:
+    """Return whether this user may mount in a namespace of its own; some systems forbid it."""
+    return subprocess.run([*UNSHARE, "true"], check=False, capture_output=True).returncode == 0
+
+
 @contextlib.contextmanager
 def disk() -> Iterator[Disk]:
     """Mount the disk in a new namespace, which a shell keeps alive."""
@@ -68,8 +75,7 @@ def disk() -> Iterator[Disk]:
     mounted = folder / "store"
     mounted.mkdir()
     script = f"mount -t tmpfs -o size={SIZE} tmpfs {shlex.quote(str(mounted))} && echo mounted && read _"
-    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen([*UNSHARE, "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdin is not None
         assert holder.stdout is not None
         if holder.stdout.readline() != b"mounted\n":

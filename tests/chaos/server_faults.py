@@ -7,16 +7,19 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+import pyarrow as pa
 from tests.bulk.proxy import Proxy
-from tests.chaos.full_disk import Disk
+from tests.chaos.full_disk import LEFT, Disk
 from tests.cut_off import CutOffCluster
 
 from jetspark import bulk
 from jetspark.errors import Error
-from jetspark.jetstream.api import StreamLeaderStepdownRequest
+from jetspark.jetstream import StreamConfig
+from jetspark.jetstream.api import StreamCreateRequest, StreamDeleteRequest, StreamLeaderStepdownRequest
 from jetspark.server import NatsServer, ServerTimeoutError
 
 __all__ = [
+    "CUT",
     "ELECTION_TIMEOUT",
     "SHORT_WINDOW",
     "Fault",
@@ -28,6 +31,7 @@ __all__ = [
 
 Fault = Callable[[str], bool]
 
+CUT = "cut connections"
 ELECTION_TIMEOUT = 60.0
 AWAY = 1.5
 """Maximum time in seconds that a server stays away."""
@@ -38,6 +42,7 @@ LAME = 12.0  # clients are sent away during 30 s
 SLOW, SLOW_DELAY, SLOW_SIZE = 10.0, 0.05, 4096  # 80 kB a second in each direction
 CUT_OFF = 12.0
 FULL = 8.0
+FILLER = "FILLER"
 
 
 class ServerFaults:
@@ -112,7 +117,7 @@ def network_faults(proxies: Sequence[Proxy]) -> dict[str, Fault]:
                 proxy.speed_up()
         return True
 
-    return {"cut connections": cut, "slow link": slow_down}
+    return {CUT: cut, "slow link": slow_down}
 
 
 def disk_faults(server: NatsServer, disk: Disk) -> dict[str, Fault]:
@@ -120,15 +125,27 @@ def disk_faults(server: NatsServer, disk: Disk) -> dict[str, Fault]:
 
     def fill(_: str) -> bool:
         before = len(server.log_text())
+        with bulk.connect(server.url) as connection:
+            connection.request(StreamCreateRequest(StreamConfig(name=FILLER, subjects=[FILLER])))
         disk.fill()
         try:
+            _use_last_room(server)
             time.sleep(FULL)
         finally:
             disk.make_room()
             server.restart()
+        with bulk.connect(server.url) as connection:
+            connection.request(StreamDeleteRequest(FILLER))
         return "no space left" in server.log_text()[before:]
 
     return {"full disk": fill}
+
+
+def _use_last_room(server: NatsServer) -> None:
+    """Write, in case that nobody else does at the moment."""
+    rows = pa.record_batch({"data": [b"x" * 1000] * (2 * LEFT // 1000)})
+    with suppress(Error), bulk.connect(server.url) as connection:
+        bulk.publish(connection, rows, subject=FILLER, ack_timeout=1.0)
 
 
 def cluster_faults(nodes: CutOffCluster) -> dict[str, Fault]:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from tests.bulk.proxy import Proxy
-from tests.chaos.full_disk import disk
+from tests.chaos.full_disk import can_mount, disk
 from tests.chaos.server_faults import (
     ELECTION_TIMEOUT,
     Fault,
@@ -109,14 +109,16 @@ class World:
 
 @contextlib.contextmanager
 def single(chance: random.Random) -> Iterator[World]:
-    """Start one server with a file store on a disk of its own."""
-    with (
-        disk() as store,
-        NatsServer(store_dir=store.path, binary=store.binary, config=LAME_DUCK) as server,
-        Proxy(server) as proxy,
-    ):
+    """Start one server with a file store, on a disk of its own where that is possible."""
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(disk()) if can_mount() else None
+        path, binary = (None, None) if store is None else (store.path, store.binary)
+        server = stack.enter_context(NatsServer(store_dir=path, binary=binary, config=LAME_DUCK))
+        proxy = stack.enter_context(Proxy(server))
         faults = ServerFaults(lambda stream: server, lambda: None, chance).named("server")
-        faults |= network_faults([proxy]) | disk_faults(server, store)
+        faults |= network_faults([proxy])
+        if store is not None:
+            faults |= disk_faults(server, store)
         yield World([server], [server.url], [proxy.url], 1, faults)
 
 
