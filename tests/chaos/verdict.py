@@ -39,6 +39,8 @@ class Verdict:
         Numbers that a fault removed from the stream before they were read, by leg.
     repeated
         Numbers that came more than once although nothing says that they do not, by leg.
+    unreported
+        Legs with removed numbers whose queries did not say so.
     kept
         Messages that were committed and not released, by stream.
     consumers
