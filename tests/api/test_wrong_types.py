@@ -64,7 +64,7 @@ TAKES: Final = {
     "Any": "".join(f"{name} " for name in VALUES),
     "R": "".join(f"{name} " for name in VALUES),
     # Protocols accept anything; the calls check these.
-    **dict.fromkeys(("ObjectSource", "HasBucket"), "".join(f"{name} " for name in VALUES)),
+    **dict.fromkeys(("ObjectSource", "HasBucket", "ObjectName"), "".join(f"{name} " for name in VALUES)),
 }
 """Words of annotations, and the values that they accept; any other word is a class that accepts none of them."""
 BY_SELF: Final = {"Connection.publish", "JetStream.publish_async", "Msg.respond"}

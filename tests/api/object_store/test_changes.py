@@ -125,8 +125,11 @@ async def test_a_link_that_cannot_be_is_refused(ground: Ground) -> None:
     for call in (store.add_link("a", target), store.add_bucket_link("a", store)):
         with pytest.raises(ObjectExistsError):
             await call
-    with pytest.raises(InvalidObjectNameError):
-        await store.add_link("", target)
+    names: list[Any] = ["", 7, None]
+    for name in names:
+        for change in (store.add_link(name, target), store.add_bucket_link(name, store), store.delete(name)):
+            with pytest.raises(InvalidObjectNameError):
+                await change
     wrong: Any = "B"
     with pytest.raises(ArgumentError, match="store takes an ObjectStore, not str"):
         await store.add_bucket_link("m", wrong)

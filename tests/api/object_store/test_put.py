@@ -139,7 +139,8 @@ async def test_a_source_or_an_option_that_cannot_be_is_refused(ground: Ground, t
             await store.put("a", b"x", options=ObjectOptions(max_chunk_size=chunk_size))
     with pytest.raises(LinkError):
         await store.put("a", b"x", options=ObjectOptions(link=ObjectLink(bucket="B", name="b")))
-    for name in ("", "x" * 3000):
+    names: list[Any] = ["", "x" * 3000, 7, None, b"x"]
+    for name in names:
         with pytest.raises(InvalidObjectNameError):
             await store.put(name, b"x")
     with pytest.raises(MaxPayloadError):

@@ -18,6 +18,7 @@ from jetspark.engine.object_meta import bucket_link, delete_object, object_link,
 from jetspark.engine.object_write import Writing, put_object
 from jetspark.jetstream.errors import ConfigError, LinkError
 from jetspark.jetstream.object_store import ObjectInfo, ObjectOptions
+from jetspark.jetstream.object_store.names import ObjectName
 from jetspark.wire.argument_types import checks_arguments, wrong_type
 from jetspark.wire.headers import Headers, HeadersLike
 
@@ -41,7 +42,7 @@ class ObjectStore(ObjectStoreReads):
 
     async def put(
         self,
-        name: str,
+        name: ObjectName,
         source: ObjectSource,
         *,
         description: str = "",
@@ -133,7 +134,7 @@ class ObjectStore(ObjectStoreReads):
         self,
         path: str | os.PathLike[str],
         *,
-        name: str | None = None,
+        name: ObjectName | None = None,
         description: str = "",
         headers: HeadersLike | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -173,7 +174,7 @@ class ObjectStore(ObjectStoreReads):
             timeout=timeout,
         )
 
-    async def delete(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def delete(self, name: ObjectName, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
         """Delete an object: its description is marked as deleted, then its chunks are removed.
 
         If it is deleted already, nothing is written.
@@ -189,9 +190,9 @@ class ObjectStore(ObjectStoreReads):
 
     async def update_meta(
         self,
-        name: str,
+        name: ObjectName,
         *,
-        new_name: str | None = None,
+        new_name: ObjectName | None = None,
         description: str | None = None,
         headers: HeadersLike | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -228,7 +229,7 @@ class ObjectStore(ObjectStoreReads):
         self._core.check_info(ObjectInfo(name=final).replace(**changes))
         return await self._write(update_object(self.bucket, name, final, changes), name, timeout)
 
-    async def add_link(self, name: str, info: ObjectInfo, *, timeout: float | None = None) -> ObjectInfo:  # noqa: ASYNC109
+    async def add_link(self, name: ObjectName, info: ObjectInfo, *, timeout: float | None = None) -> ObjectInfo:  # noqa: ASYNC109
         """Store a link to an object, of this bucket or another one; return the description of the link.
 
         It replaces a link or a deleted object of that name.
@@ -251,7 +252,7 @@ class ObjectStore(ObjectStoreReads):
         self._core.check_info(link)
         return await self._write(write_link(link), name, timeout)
 
-    async def add_bucket_link(self, name: str, store: HasBucket, *, timeout: float | None = None) -> ObjectInfo:  # noqa: ASYNC109
+    async def add_bucket_link(self, name: ObjectName, store: HasBucket, *, timeout: float | None = None) -> ObjectInfo:  # noqa: ASYNC109
         """Store a link to a whole bucket; return the description of the link. Errors are those of `add_link`.
 
         Parameters
@@ -301,7 +302,7 @@ class ObjectStore(ObjectStoreReads):
         live = await live_ids(core) if found else set()
         return await purge_orphans(core, found, live, older_than, seconds)
 
-    async def _write(self, workflow: Writing, name: str, timeout: float | None) -> ObjectInfo:  # noqa: ASYNC109
+    async def _write(self, workflow: Writing, name: ObjectName, timeout: float | None) -> ObjectInfo:  # noqa: ASYNC109
         core = self._core
         core.meta_subject(name)  # checks the name
         return await run_writing(core, workflow, core.js.timeout if timeout is None else timeout)

@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import re
 from base64 import urlsafe_b64encode
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jetspark.jetstream.buckets import MAX_SUBJECT
 from jetspark.jetstream.errors import InvalidObjectNameError
 
-__all__ = ["chunk_subject", "is_nuid", "meta_subject", "new_nuid"]
+__all__ = ["ObjectName", "chunk_subject", "is_nuid", "meta_subject", "new_nuid"]
+
+if TYPE_CHECKING:
+    ObjectName: TypeAlias = str
+    """Name of an object: any text that is not empty."""
+else:  # so that a name of another type is an InvalidObjectNameError, and no ArgumentError
+    ObjectName = Any
 
 _LETTERS: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _AS_LETTERS: Final = (_LETTERS * 5)[:256]

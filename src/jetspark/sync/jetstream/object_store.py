@@ -14,6 +14,7 @@ from jetspark.aio.jetstream._drivers.object_source import ObjectSource
 from jetspark.aio.jetstream._drivers.object_store import HasBucket
 from jetspark.engine.object_chunks import ORPHANS_KEPT
 from jetspark.jetstream.object_store import ObjectInfo, ObjectOptions
+from jetspark.jetstream.object_store.names import ObjectName
 from jetspark.sync.jetstream.object_store_reads import ObjectStoreReads
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.headers import HeadersLike
@@ -37,7 +38,7 @@ class ObjectStore(ObjectStoreReads):
 
     def put(
         self,
-        name: str,
+        name: ObjectName,
         source: ObjectSource,
         *,
         description: str = "",
@@ -117,7 +118,7 @@ class ObjectStore(ObjectStoreReads):
         self,
         path: str | os.PathLike[str],
         *,
-        name: str | None = None,
+        name: ObjectName | None = None,
         description: str = "",
         headers: HeadersLike | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -158,7 +159,7 @@ class ObjectStore(ObjectStoreReads):
             )
         )
 
-    def delete(self, name: str, *, timeout: float | None = None) -> None:
+    def delete(self, name: ObjectName, *, timeout: float | None = None) -> None:
         """Delete an object: its description is marked as deleted, then its chunks are removed.
 
         If it is deleted already, nothing is written.
@@ -174,9 +175,9 @@ class ObjectStore(ObjectStoreReads):
 
     def update_meta(
         self,
-        name: str,
+        name: ObjectName,
         *,
-        new_name: str | None = None,
+        new_name: ObjectName | None = None,
         description: str | None = None,
         headers: HeadersLike | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -208,7 +209,7 @@ class ObjectStore(ObjectStoreReads):
             )
         )
 
-    def add_link(self, name: str, info: ObjectInfo, *, timeout: float | None = None) -> ObjectInfo:
+    def add_link(self, name: ObjectName, info: ObjectInfo, *, timeout: float | None = None) -> ObjectInfo:
         """Store a link to an object, of this bucket or another one; return the description of the link.
 
         It replaces a link or a deleted object of that name.
@@ -229,7 +230,7 @@ class ObjectStore(ObjectStoreReads):
         """
         return self._call(self._inner.add_link(name, info, timeout=timeout))
 
-    def add_bucket_link(self, name: str, store: HasBucket, *, timeout: float | None = None) -> ObjectInfo:
+    def add_bucket_link(self, name: ObjectName, store: HasBucket, *, timeout: float | None = None) -> ObjectInfo:
         """Store a link to a whole bucket; return the description of the link. Errors are those of `add_link`.
 
         Parameters
