@@ -14,7 +14,7 @@ import nkeys
 import pytest
 from tests.connection.support import Connect
 
-from jetspark.errors import ConfigError
+from jetspark.errors import AuthenticationError, ConfigError
 from jetspark.wire.options import ConnectOptions, TLSOptions
 
 SEED = bytes(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)).decode()
@@ -25,9 +25,10 @@ CREDENTIALS = (
 
 
 class RecordingServer:
-    """Accepts every login; `logins` has the fields of each CONNECT."""
+    """Accepts every login, or none; `logins` has the fields of each CONNECT."""
 
-    def __init__(self, nonce: str | None) -> None:
+    def __init__(self, nonce: str | None, *, accepts: bool = True) -> None:
+        self._answer = b"PONG\r\n" if accepts else b"-ERR 'Authorization Violation'\r\n"
         self.logins: list[dict[str, Any]] = []
         self._info: dict[str, Any] = {"server_id": "X", "headers": True, "max_payload": 1000, "auth_required": True}
         if nonce is not None:
@@ -47,7 +48,7 @@ class RecordingServer:
                         if line.startswith(b"CONNECT "):
                             self.logins.append(json.loads(line[8:]))
                         elif line.startswith(b"PING"):
-                            accepted.sendall(b"PONG\r\n")
+                            accepted.sendall(self._answer)
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
@@ -99,11 +100,46 @@ def test_a_login_in_the_url_replaces_the_login_and_the_nkey_of_the_options(
     assert not fields.keys() & {"auth_token", "nkey", "sig", "jwt"}
 
 
-def test_a_server_that_asks_for_no_signature_gets_the_token_and_the_credentials(connect: Connect) -> None:
+@pytest.mark.parametrize("signer", signers(), ids=["credentials", "nkey"])
+@pytest.mark.parametrize(
+    ("login", "sent"),
+    [({"token": "t0ken"}, {"auth_token": "t0ken"}), ({"user": "ada", "password": "x"}, {"user": "ada", "pass": "x"})],
+    ids=["token", "password"],
+)
+def test_a_server_that_sends_no_nonce_gets_the_login_and_no_signature(
+    connect: Connect, login: dict[str, Any], sent: dict[str, str], signer: dict[str, str]
+) -> None:
     with contextlib.closing(RecordingServer(None)) as server:
-        connect(server.url, token="t0ken", credentials=CREDENTIALS)
+        connect(server.url, **login, **signer)
         [fields] = server.logins
-    assert (fields["auth_token"], fields["jwt"]) == ("t0ken", "eyJhbGci.claims.sig")
+    assert {key: fields.get(key) for key in sent} == sent
+    assert ("jwt" in fields, "nkey" in fields) == ("credentials" in signer, "nkey_seed" in signer)
+    assert "sig" not in fields
+
+
+@pytest.mark.parametrize("signer", signers(), ids=["credentials", "nkey"])
+def test_credentials_alone_are_not_sent_to_a_server_that_sends_no_nonce(
+    connect: Connect, signer: dict[str, str]
+) -> None:
+    with contextlib.closing(RecordingServer(None)) as server:
+        with pytest.raises(AuthenticationError, match="the server sent no nonce, so it accepts neither nkeys nor JWTs"):
+            connect(server.url, **signer)
+        assert server.logins == []
+
+
+@pytest.mark.parametrize("nonce", [None, "abc"])
+@pytest.mark.parametrize("signer", [*signers(), {}], ids=["credentials", "nkey", "none"])
+def test_a_refused_login_says_whether_the_server_could_check_the_credentials(
+    connect: Connect, signer: dict[str, str], nonce: str | None
+) -> None:
+    with (
+        contextlib.closing(RecordingServer(nonce, accepts=False)) as server,
+        pytest.raises(AuthenticationError, match="Authorization Violation") as caught,
+    ):
+        connect(server.url, token="t0ken", **signer)
+    assert ("the server sent no nonce" in str(caught.value)) == (nonce is None and bool(signer))
+    assert "t0ken" not in str(caught.value)
+    assert SEED not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from jetspark.wire.errors import AuthenticationError, ConfigError
 from jetspark.wire.files import MAX_FILE_SIZE
 from jetspark.wire.options import ConnectOptions, ServerAddress, resolve_secret
 
-__all__ = ["credential_fields"]
+__all__ = ["credential_fields", "has_unused_signer"]
 
 _MAX_SEED_LENGTH: Final = 256
 """Characters; a seed has 58."""
@@ -20,7 +20,8 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
     """Return the credential fields of CONNECT.
 
     A password or token and a signature are sent together: an auth callout may need both. A password or token of the
-    address replaces that of the options, and their nkey.
+    address replaces that of the options, and their nkey. Without a nonce there is nothing to sign. So JWT or public key
+    are sent without a signature, which a server could only use to log in elsewhere.
 
     Raises
     ------
@@ -41,12 +42,22 @@ def credential_fields(options: ConnectOptions, address: ServerAddress, nonce: st
             raise ConfigError(
                 f"the credentials in {where} lack a user JWT or its nkey seed; give a complete .creds file"
             )
-        return {**fields, "jwt": jwt, "sig": _sign(seed, nonce, alone=not fields)[1]}
+        return {**fields, "jwt": jwt, **_signature(_sign(seed, nonce, alone=not fields)[1])}
     if options.nkey_seed is not None and address.user is None and address.token is None:
         seed = resolve_secret(options.nkey_seed) or ""
         public, signature = _sign(seed.strip(), nonce, alone=not fields)
-        return {**fields, "nkey": public, "sig": signature}
+        return {**fields, "nkey": public, **_signature(signature)}
     return fields
+
+
+def has_unused_signer(options: ConnectOptions, nonce: str | None) -> bool:
+    """Return whether the options have credentials or an nkey that a server without a nonce does not check."""
+    signers = (options.credentials_file, options.credentials, options.nkey_seed)
+    return nonce is None and any(each is not None for each in signers)
+
+
+def _signature(signature: str) -> dict[str, str]:
+    return {"sig": signature} if signature else {}
 
 
 def _sections(text: str) -> dict[str, str]:
@@ -74,7 +85,10 @@ def _login(options: ConnectOptions, address: ServerAddress) -> dict[str, str]:
 
 
 def _sign(seed: str, nonce: str | None, *, alone: bool) -> tuple[str, str]:
-    """Return the public key and the signature of the nonce. `alone` says that there are no other credentials."""
+    """Return the public key and the signature of the nonce, empty without one.
+
+    `alone` says that there are no other credentials.
+    """
     try:
         import nkeys
     except ImportError:
@@ -89,7 +103,9 @@ def _sign(seed: str, nonce: str | None, *, alone: bool) -> tuple[str, str]:
     if pair is None:
         raise ConfigError("the nkey seed is not valid; the seed of a user begins with SU")
     try:
-        signature = base64.urlsafe_b64encode(pair.sign((nonce or "").encode())).rstrip(b"=").decode()
-        return pair.public_key.decode(), signature
+        public = pair.public_key.decode()
+        if nonce is None:
+            return public, ""
+        return public, base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()
     finally:
         pair.wipe()

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from jetspark.version import __version__
-from jetspark.wire.auth import credential_fields
+from jetspark.wire.auth import credential_fields, has_unused_signer
 from jetspark.wire.errors import (
     AuthenticationError,
     AuthenticationExpiredError,
@@ -193,12 +193,19 @@ def open_session(options: ConnectOptions, servers: ServerPool, server: Server) -
         if isinstance(frame, Pong):
             return Accepted(_latest_info(info, parser.unread), parser.unread)
         if isinstance(frame, Err):
-            raise parse_err(frame.text, str(server.address))
+            raise _refusal(parse_err(frame.text, str(server.address)), options, info)
         if isinstance(frame, Info):
             info = parse_info(frame)
         elif isinstance(frame, Ping):
             yield Write(PONG)
     raise ProtocolError(f"{server.address}: {_MAX_FRAMES} frames came after CONNECT, but no answer to it")
+
+
+def _refusal(error: Error, options: ConnectOptions, info: ServerInfo) -> Error:
+    """Return the error of a refused CONNECT; it says if the server could not check the credentials or the nkey."""
+    if type(error) is AuthenticationError and has_unused_signer(options, info.nonce):
+        return AuthenticationError(f"{error}; the server sent no nonce, so it checks neither nkeys nor JWTs")
+    return error
 
 
 def _wants_tls(options: ConnectOptions, server: Server) -> bool:
