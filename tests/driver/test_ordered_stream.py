@@ -68,6 +68,31 @@ async def test_a_consume_ends_with_an_error_and_an_event(
             await anext(messages)
 
 
+@pytest.mark.parametrize("last", [3, 50])
+@pytest.mark.parametrize("sign", ["missed heartbeats", "409 Consumer Deleted", "503", "session"])
+async def test_a_consume_sees_at_each_sign_of_a_lost_consumer_that_its_stream_is_another(
+    world: World,
+    script: JetStreamScript,
+    stream: StreamScript,
+    server: MemoryServer,
+    clock: Clock,
+    sign: str,
+    last: int,
+) -> None:
+    read = await reading(world, timeout=10, idle_heartbeat=5)
+    script.created[0].pull.fill(3)
+    assert await read.take(3) == [b"1", b"2", b"3"]
+    pull = script.created[0].pull
+    stream.recreate(last=last)
+    if sign == "session":
+        server.session.reset()
+    elif sign != "missed heartbeats":
+        pull.status(sign)
+    with pytest.raises(StreamRecreatedError, match=RECREATED):
+        await read.take(1)
+    assert clock.now <= 10
+
+
 async def test_a_consume_restarts_at_the_beginning(
     world: World, script: JetStreamScript, stream: StreamScript, server: MemoryServer, clock: Clock
 ) -> None:

@@ -167,6 +167,22 @@ def test_a_leader_that_lags_behind_is_asked_again() -> None:
     assert StartReading(info("o_3")) in engine.poll_actions()
 
 
+@pytest.mark.parametrize("last", [0, 2, 3, 4, 1000])
+def test_a_stream_that_was_created_again_before_the_first_look_at_it_is_seen_by_the_second(last: int) -> None:
+    cursor = OrderedCursor(ordered_config({}), "o", "error")
+    engine = OrderedEngine(cursor)
+    engine.start()
+    engine.created(info("o_1"))
+    engine.accept(deliveries(1, 4))
+    engine.stream_received(0.0, "o_1", stream(info("o_1").created + timedelta(seconds=1), last))
+    engine.reset()
+    engine.created(info("o_2"))
+    engine.poll_actions()
+    engine.stream_received(0.0, "o_2", stream(info("o_1").created + timedelta(seconds=1), last))
+    assert OrderedEnd in kinds(engine.poll_actions())
+    assert engine.ended
+
+
 def test_a_reader_that_has_read_nothing_begins_with_the_new_stream_without_a_word() -> None:
     engine, cursor = reader(read=0)
     engine.stream_received(0.0, "o_2", stream(SECOND, 50))

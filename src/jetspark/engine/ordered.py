@@ -158,7 +158,7 @@ class OrderedEngine:
         info = self._unchecked
         if info is None or info.name != name:
             if self._consumer_exists and name == self._cursor.name and self._cursor.stream.unknown:
-                self._cursor.stream.begin(stream)
+                self._cursor.stream.begin_first(stream)
             return
         match self._cursor.compare(stream):
             case StreamMatch.SAME:

@@ -92,6 +92,11 @@ class StreamCheck:
         self.created = stream.created
         self._behind = self._unanswered = 0
 
+    def begin_first(self, stream: StreamInfo) -> None:
+        """Note the stream of the first consumer, unless it is younger: then the next comparison finds it."""
+        if not self._is_another(stream.created):
+            self.begin(stream)
+
     def compare(self, stream: StreamInfo, start: int, last_sequence: int) -> StreamMatch:
         """Compare the stream with the one that is read.
 
