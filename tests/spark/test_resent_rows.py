@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -79,3 +82,34 @@ def test_an_outage_longer_than_the_duplicate_window_stores_no_row_twice(
     stored = sum(each.count - each.duplicates for each in done.streams.values())
     assert stored + done.skipped == COUNT
     assert sorted(data(own, stream)) == list(range(COUNT))
+
+
+@pytest.mark.matrix
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("write", "options"),
+    [(write_batch, {}), (write_stream, {}), (write_stream, {"ledgerStream": "PROGRESS"})],
+    ids=["batch", "stream", "ledger"],
+)
+def test_a_server_that_is_down_for_longer_than_the_duplicate_window_of_two_seconds_stores_no_row_twice(
+    own: Nats,
+    write: Callable[[str, Iterator[pa.RecordBatch], dict[str, str]], TaskCommitMessage],
+    options: dict[str, str],
+) -> None:
+    """The server is killed in the middle of a task of 60,000 rows, and is down for 5 seconds."""
+    stream = own.stream(duplicate_window=timedelta(seconds=2))
+    restarted = threading.Timer(5, own.server.restart)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches(stream, range(60_000), size=2000)):
+            if number == 15:
+                own.server.kill()
+                restarted.start()
+            yield batch
+
+    done = write(own.url, rows(), options)
+    restarted.join()
+    own.connection.reconnect()
+    stored = sum(each.count - each.duplicates for each in done.streams.values())
+    assert stored + done.skipped == 60_000
+    assert Counter(data(own, stream)) == Counter(range(60_000))
