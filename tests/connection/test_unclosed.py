@@ -171,7 +171,8 @@ def subjects(server: NatsServer, connection: aio.Connection | sync.Connection) -
 
 @contextmanager
 def warns_of_a_subscription() -> Iterator[None]:
-    with pytest.warns(ResourceWarning, match=r"unclosed <Subscription \d+ to '.+'>: unsubscribe, or use it in"):
+    named = r"unclosed (<Subscription \d+ to '.+'>: unsubscribe|consume of .+: stop it), or use it in a `with` block"
+    with pytest.warns(ResourceWarning, match=named):
         yield
 
 
@@ -180,6 +181,7 @@ SUBSCRIPTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "unread": lambda connection, js: connection.subscribe("x", max_msgs=1),
     "push": lambda connection, js: js.subscribe("drop"),
     "ordered push": lambda connection, js: js.subscribe("drop", ordered_consumer=True),
+    "consume": lambda connection, js: js.ordered_consumer("DROP").consume(),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -124,7 +125,7 @@ class ConsumeCore:
         loop = asyncio.get_running_loop()
         if self.progress is not None:
             self._reports = ProgressReports(self.connection, self._where, self.progress, self.source)
-        weakref.finalize(self, _stop_source, loop, self.source).atexit = False
+        weakref.finalize(self, _stop_source, loop, self.source, self._where).atexit = False
         self.connection.draining.drainables.add(self)
         if callback is not None:
             self._handlers = Handlers(callback, self.errors)
@@ -380,7 +381,9 @@ def _on_drain_timeout(source: MessageSource, who: str, seconds: float) -> None:
     source.stop(drain_timeout_error(who, seconds, len(source.ready)))
 
 
-def _stop_source(loop: asyncio.AbstractEventLoop, source: MessageSource) -> None:
+def _stop_source(loop: asyncio.AbstractEventLoop, source: MessageSource, where: str) -> None:
     """Stop the source of a handle without references; may run in another thread."""
     if not source.ended and not loop.is_closed():
         loop.call_soon_threadsafe(source.stop)
+        name = f"unclosed consume of {where}"
+        warnings.warn(f"{name}: stop it, or use it in a `with` block", ResourceWarning, stacklevel=2)
