@@ -25,7 +25,7 @@ ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src/jetspark/aio/jetstream"
 TARGET: Final = ROOT / "src/jetspark/sync/jetstream"
 
-HANDWRITTEN: Final = frozenset({"arrow", "async_publisher", "bucket_watch", "pager"})
+HANDWRITTEN: Final = frozenset({"arrow", "async_publisher", "bucket_watch", "object_reader", "pager"})
 """Modules whose blocking form is written by hand, under the same name in `jetspark.sync._handwritten`."""
 
 INTERNAL: Final = frozenset({"_drivers", "core", "requests"})

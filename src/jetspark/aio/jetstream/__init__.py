@@ -2,12 +2,13 @@
 
 from jetspark.aio.jetstream.async_publisher import PubAckFuture
 from jetspark.aio.jetstream.batch_publisher import BatchPublisher
-from jetspark.aio.jetstream.bucket_watch import KeyWatch
+from jetspark.aio.jetstream.bucket_watch import KeyWatch, ObjectWatch
 from jetspark.aio.jetstream.consume_context import ConsumeContext
 from jetspark.aio.jetstream.consumer import Consumer
 from jetspark.aio.jetstream.context import JetStream
 from jetspark.aio.jetstream.counter import Counter
 from jetspark.aio.jetstream.key_value import KeyValue
+from jetspark.aio.jetstream.object_reader import ObjectReader
 from jetspark.aio.jetstream.object_store import ObjectStore
 from jetspark.aio.jetstream.ordered_consumer import OrderedConsumer
 from jetspark.aio.jetstream.pager import ListPager, Pager
@@ -32,7 +33,9 @@ __all__ = [
     "KeyWatch",
     "ListPager",
     "MessageBatch",
+    "ObjectReader",
     "ObjectStore",
+    "ObjectWatch",
     "OrderedConsumer",
     "OrderedFields",
     "Pager",

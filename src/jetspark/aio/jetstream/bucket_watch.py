@@ -10,9 +10,10 @@ from jetspark.aio._interfaces import HasCore
 from jetspark.aio.jetstream._drivers.watch import WatchCore
 from jetspark.jetstream.errors import NoMessageError, SubscriptionClosedError
 from jetspark.jetstream.key_value import KeyValueEntry
+from jetspark.jetstream.object_store import ObjectInfo
 from jetspark.wire.argument_types import checks_arguments
 
-__all__ = ["BucketWatch", "KeyWatch"]
+__all__ = ["BucketWatch", "KeyWatch", "ObjectWatch"]
 
 T = TypeVar("T")
 
@@ -110,4 +111,18 @@ class KeyWatch(BucketWatch[KeyValueEntry]):
     It yields the initial entries, then None exactly once, then each change. It never ends by itself. It continues
     through lost connections, restarts and leader changes: no entry that the bucket holds is lost, and none comes twice.
     A slow reader delays only its own watch.
+    """
+
+
+@checks_arguments()
+class ObjectWatch(BucketWatch[ObjectInfo]):
+    """A running watch, created by `ObjectStore.watch`. An async iterator, and a context manager that stops at its end.
+
+        async with await store.watch() as watch:
+            async for info in watch:
+                if info is None:
+                    ...  # this was the initial data; changes follow
+
+    It yields the description of each object, then None exactly once, then each change; it reads no content. The rest is
+    as for a `KeyWatch`.
     """

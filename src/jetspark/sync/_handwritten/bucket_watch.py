@@ -12,11 +12,12 @@ from typing import Generic, Self, TypeVar
 from jetspark.aio.jetstream import bucket_watch as aio
 from jetspark.jetstream.errors import ConnectionClosedError
 from jetspark.jetstream.key_value import KeyValueEntry
+from jetspark.jetstream.object_store import ObjectInfo
 from jetspark.sync._interfaces import core_of
 from jetspark.sync.loop_proxy import LoopProxy
 from jetspark.wire.argument_types import checks_arguments
 
-__all__ = ["BucketWatch", "KeyWatch"]
+__all__ = ["BucketWatch", "KeyWatch", "ObjectWatch"]
 
 T = TypeVar("T")
 
@@ -105,4 +106,18 @@ class KeyWatch(BucketWatch[KeyValueEntry]):
     It yields the initial entries, then None exactly once, then each change. It never ends by itself. It continues
     through lost connections, restarts and leader changes: no entry that the bucket holds is lost, and none comes twice.
     A slow reader delays only its own watch. Threads may share it; each entry goes to one of them.
+    """
+
+
+@checks_arguments()
+class ObjectWatch(BucketWatch[ObjectInfo]):
+    """A running watch, created by `ObjectStore.watch`. An iterator, and a context manager that stops at its end.
+
+        with store.watch() as watch:
+            for info in watch:
+                if info is None:
+                    ...  # this was the initial data; changes follow
+
+    It yields the description of each object, then None exactly once, then each change; it reads no content. The rest is
+    as for a `KeyWatch`.
     """

@@ -10,7 +10,8 @@ from jetspark.engine.publish_window import AsyncPublishOptions, PublishStats
 from jetspark.engine.pull import ConsumeFields, MessageBatch, PriorityFields
 from jetspark.engine.retry import RetryPolicy
 from jetspark.sync._handwritten.async_publisher import PubAckFuture
-from jetspark.sync._handwritten.bucket_watch import KeyWatch
+from jetspark.sync._handwritten.bucket_watch import KeyWatch, ObjectWatch
+from jetspark.sync._handwritten.object_reader import ObjectReader
 from jetspark.sync._handwritten.pager import ListPager, Pager
 from jetspark.sync.jetstream.batch_publisher import BatchPublisher
 from jetspark.sync.jetstream.consume_context import ConsumeContext
@@ -37,7 +38,9 @@ __all__ = [
     "KeyWatch",
     "ListPager",
     "MessageBatch",
+    "ObjectReader",
     "ObjectStore",
+    "ObjectWatch",
     "OrderedConsumer",
     "OrderedFields",
     "Pager",

@@ -16,6 +16,7 @@ from jetspark.jetstream.errors import (
     BucketExistsError,
     BucketNotFoundError,
     NoDirectGetError,
+    RevisionError,
     StreamNameInUseError,
     StreamNotFoundError,
 )
@@ -48,6 +49,13 @@ class BucketCore:
         """Ask the server for configuration and state. Raises BucketNotFoundError."""
         self.info = await get_bucket_info(self.js, self.bucket, self.stream, timeout)
         return self.info
+
+    async def check_revision(self, revision: int, timeout: float | None) -> None:  # noqa: ASYNC109
+        """Check that the bucket has reached a revision, or the one before it. Raises RevisionError."""
+        last = (await self.refresh(timeout)).state.last_sequence
+        if revision > last + 1:
+            text = f"{self.bucket}: revision {revision} lies in the future; the newest one is {last}"
+            raise RevisionError(text, revision=revision, last=last)
 
     @property
     def origin(self) -> tuple[str, str | None]:

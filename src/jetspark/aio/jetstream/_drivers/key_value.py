@@ -19,7 +19,6 @@ from jetspark.jetstream.errors import (
     MessageNotFoundError,
     MessageSizeExceedsMaximumError,
     NoStreamResponseError,
-    RevisionError,
     ValueTooLargeError,
     WrongLastRevisionError,
     WrongLastSequenceError,
@@ -82,13 +81,6 @@ class KeyValueCore(BucketCore):
         where = "" if revision is None else f" in revision {revision}"
         text = f"{self.bucket}: there is no key {key!r}{where}"
         return KeyNotFoundError(text, bucket=self.bucket, key=key, revision=revision)
-
-    async def check_revision(self, revision: int, timeout: float | None) -> None:  # noqa: ASYNC109
-        """Check that the bucket has reached a revision, or the one before it. Raises RevisionError."""
-        last = (await self.refresh(timeout)).state.last_sequence
-        if revision > last + 1:
-            text = f"{self.bucket}: revision {revision} lies in the future; the newest one is {last}"
-            raise RevisionError(text, revision=revision, last=last)
 
     async def newest(self, subject: str, timeout: float) -> KeyValueEntry | None:  # noqa: ASYNC109
         """Return the newest entry from the leader, None if there is none."""

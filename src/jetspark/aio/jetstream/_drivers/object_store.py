@@ -15,6 +15,7 @@ from jetspark.engine.object_write import Found
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.api import StreamPurgeRequest
+from jetspark.engine.object_read import ChunkTables
 from jetspark.jetstream.buckets import OBJECTS
 from jetspark.jetstream.errors import (
     BadObjectError,
@@ -56,6 +57,8 @@ class ObjectStoreCore(BucketCore):
         The part that all subjects of the bucket begin with; a mirror has the subjects of its origin.
     domain
         Domain of the bucket that takes the writes; None if it is not known.
+    chunk_tables
+        The chunks of the objects of which ranges were read.
     """
 
     def __init__(self, js: JetStreamCore, info: StreamInfo) -> None:
@@ -64,6 +67,13 @@ class ObjectStoreCore(BucketCore):
         self.prefix = OBJECTS.subjects_of(OBJECTS.origin_of(self.bucket, mirror))
         self.domain = info.domain if mirror is None or mirror.external is None else None
         self._publisher: tuple[float, AsyncPublisher] | None = None
+        self.prefix = OBJECTS.subjects_of(OBJECTS.origin_of(self.bucket, info.config.mirror))
+        self.chunk_tables = ChunkTables()
+
+    @property
+    def meta_subjects(self) -> tuple[str, ...]:
+        """Filters of the descriptions of all objects."""
+        return (f"{self.prefix}M.>",)
 
     def meta_subject(self, name: str) -> str:
         """Return the subject of an object's description. Raises InvalidObjectNameError."""

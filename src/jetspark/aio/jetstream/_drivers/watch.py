@@ -48,6 +48,8 @@ class WatchCore(Generic[T]):
         Makes entries of messages; it may leave some out.
     max_bytes
         Limit of the buffer in bytes; None counts messages.
+    heartbeat
+        Seconds of silence after which the server says that it has nothing to send.
 
     Attributes
     ----------
@@ -65,6 +67,7 @@ class WatchCore(Generic[T]):
         options: WatchOptions,
         convert: Callable[[list[Msg]], list[T]],
         max_bytes: int | None = None,
+        heartbeat: float = WATCH_HEARTBEAT,
     ) -> None:
         self.entries: deque[T | None] = deque()
         self.initial_data_given = False
@@ -72,7 +75,7 @@ class WatchCore(Generic[T]):
         self._js = js
         self._stream = stream
         self._convert = convert
-        self._consume_options = consume_options(idle_heartbeat=WATCH_HEARTBEAT, max_bytes=max_bytes)
+        self._consume_options = consume_options(idle_heartbeat=heartbeat, max_bytes=max_bytes)
         self._cursor = WatchCursor(options.config)
         self._stopped = False
         self._taken = 0
