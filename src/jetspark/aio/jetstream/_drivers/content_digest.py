@@ -15,9 +15,8 @@ __all__ = ["ContentDigest"]
 
 _HASHED_HERE: Final = 1 << 20
 """Bytes up to which content is hashed on the event loop; hashing more would delay other tasks."""
-
-_MOST_WAITING: Final = 4 << 20
-"""Bytes that may wait for the thread."""
+_BATCH: Final = 2 << 20
+"""Bytes for which a thread is woken; more often costs more than the hashing."""
 
 
 class ContentDigest:
@@ -37,18 +36,22 @@ class ContentDigest:
         """
         self._waiting += chunks
         self._size += sum(map(len, chunks))
-        idle = self._job is None or self._job.done()
-        if self._size > (_HASHED_HERE if idle else _MOST_WAITING):
-            await self._wait()
-            self._job = self._threads.submit(partial(self._update, self._waiting))
-            self._waiting, self._size = [], 0
+        if self._size > _BATCH:
+            await self._hash_in_thread()
 
     async def finish(self) -> bytes:
         """Return the digest of all chunks."""
+        if self._size > _HASHED_HERE:
+            await self._hash_in_thread()
         await self._wait()
         self._update(self._waiting)
-        self._waiting = []
+        self._waiting, self._size = [], 0
         return self._sha.digest()
+
+    async def _hash_in_thread(self) -> None:
+        await self._wait()
+        self._job = self._threads.submit(partial(self._update, self._waiting))
+        self._waiting, self._size = [], 0
 
     async def _wait(self) -> None:
         """Wait for the thread, which ends its work also if this wait is cancelled."""

@@ -105,7 +105,7 @@ class _ChunkReader:
                 if chunks := await self._next_of_watch():
                     return self._take(chunks)
                 await self._find_missing()
-        except BaseException:
+        except Error:
             await self.stop()
             raise
         await self.stop()
@@ -159,8 +159,9 @@ class _ChunkReader:
         try:
             async with asyncio.timeout(self._timeout):
                 if watch is None:
-                    watch = self._watch = self._start_watch()
-                    await watch.wait_started()
+                    watch = self._start_watch()
+                    await watch.wait_started()  # ends the watch if it is cancelled
+                    self._watch = watch
                     if watch.initial_count is not None and watch.initial_count < self._read.chunks_left:
                         return []
                 await watch.fill()
