@@ -24,6 +24,7 @@ from jetspark.errors import (
     ObjectNotFoundError,
     SubscriptionClosedError,
 )
+from jetspark.jetstream import StreamSource
 from jetspark.jetstream.object_store.info import digest_text
 from jetspark.server import NatsServer
 
@@ -346,3 +347,21 @@ async def test_a_read_continues_after_a_restart_of_the_server() -> None:
                 await asyncio.to_thread(server.start)
                 found += [chunk async for chunk in reader]
     assert found == chunks
+
+
+@pytest.mark.conformance("OBJ-14")
+async def test_a_mirror_is_read_like_its_origin(ground: Ground) -> None:
+    origin = await make_store(ground)
+    mirror = await make_store(ground, mirror=StreamSource(origin.bucket))
+    for name, sizes in (("large", LARGE), ("small", FOREIGN)):
+        content = pieces(*sizes)
+        await store_object(ground, origin.bucket, name, content)
+        last = (await origin.get_info(name)).revision
+
+        async def copied(last: int = last) -> bool:
+            return (await mirror.status()).stream_info.state.last_sequence >= last
+
+        await until(copied, SOON)
+        assert await mirror.get_bytes(name) == b"".join(content)
+        assert await mirror.read_range(name, 90, 100) == b"".join(content)[90:190]
+    assert [info.name for info in await mirror.list()] == ["large", "small"]
