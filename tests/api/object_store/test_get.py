@@ -25,6 +25,7 @@ from jetspark.errors import (
     SubscriptionClosedError,
 )
 from jetspark.jetstream import StreamSource
+from jetspark.jetstream.names import API_PREFIX
 from jetspark.jetstream.object_store.info import digest_text
 from jetspark.server import NatsServer
 
@@ -353,6 +354,7 @@ async def test_a_read_continues_after_a_restart_of_the_server() -> None:
 async def test_a_mirror_is_read_like_its_origin(ground: Ground) -> None:
     origin = await make_store(ground)
     mirror = await make_store(ground, mirror=StreamSource(origin.bucket))
+    await write_meta(ground, origin.bucket, "link", options={"link": {"bucket": origin.bucket, "name": "small"}})
     for name, sizes in (("large", LARGE), ("small", FOREIGN)):
         content = pieces(*sizes)
         await store_object(ground, origin.bucket, name, content)
@@ -364,4 +366,7 @@ async def test_a_mirror_is_read_like_its_origin(ground: Ground) -> None:
         await until(copied, SOON)
         assert await mirror.get_bytes(name) == b"".join(content)
         assert await mirror.read_range(name, 90, 100) == b"".join(content)[90:190]
-    assert [info.name for info in await mirror.list()] == ["large", "small"]
+    assert [info.name for info in await mirror.list()] == ["link", "large", "small"]
+    spy = await ground.spy(f"{API_PREFIX}STREAM.INFO.OBJ_{origin.bucket}")
+    assert await mirror.get_bytes("link") == b"".join(content)
+    assert await spy.settled() == []  # the origin may be in another domain

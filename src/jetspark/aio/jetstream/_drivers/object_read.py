@@ -320,7 +320,8 @@ async def find_object(
     target = f"object {link.name!r} of bucket {link.bucket!r}"
     try:
         place = store
-        if link.bucket != store.bucket:
+        own = {store.prefix, OBJECTS.subjects_of(store.bucket)}  # two, if it is a mirror
+        if OBJECTS.subjects_of(link.bucket) not in own:
             stream = OBJECTS.stream_of(link.bucket)
             place = ObjectStoreCore(store.js, await get_bucket_info(store.js, link.bucket, stream, timeout))
         found = await place.get_info(link.name, timeout)
