@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import aclosing
-from functools import partial
 from typing import Final, TypeVar
 
+from jetspark.aio.jetstream._drivers.content_digest import ContentDigest
 from jetspark.aio.jetstream._drivers.object_source import Source
 from jetspark.aio.jetstream._drivers.object_store import ObjectStoreCore
 from jetspark.aio.jetstream.async_publisher import AsyncPublisher, PubAckFuture
-from jetspark.aio.reader_threads import ReaderThreads
 from jetspark.engine.object_chunks import ChunkAcks, Chunker
 from jetspark.engine.object_write import (
     CleanUp,
@@ -40,43 +37,6 @@ __all__ = ["ObjectPut", "Progress", "run_writing"]
 T = TypeVar("T")
 Progress = Callable[[int, int | None], object]
 _log: Final = logging.getLogger("jetspark.object_store")
-
-_HASHED_HERE: Final = 1 << 20
-"""Bytes up to which content is hashed on the event loop; hashing more would delay other tasks."""
-
-
-class ContentDigest:
-    """The digest of content. More than a mebibyte is hashed in a thread while the next chunks are sent."""
-
-    def __init__(self, threads: ReaderThreads) -> None:
-        self._sha = hashlib.sha256()
-        self._threads = threads
-        self._waiting: list[Payload] = []
-        self._size = 0
-        self._job: Future[None] | None = None
-
-    async def add(self, chunk: Payload) -> None:
-        """Add a chunk, which must not be changed later. Waits while the thread is far behind."""
-        self._waiting.append(chunk)
-        self._size += len(chunk)
-        if self._size > _HASHED_HERE:
-            await self._wait()
-            self._job = self._threads.submit(partial(self._update, self._waiting))
-            self._waiting, self._size = [], 0
-
-    async def finish(self) -> str:
-        """Return the digest of all chunks."""
-        await self._wait()
-        self._update(self._waiting)
-        return digest_text(self._sha.digest())
-
-    async def _wait(self) -> None:
-        if self._job is not None:
-            await asyncio.wrap_future(self._job)
-
-    def _update(self, chunks: list[Payload]) -> None:
-        for chunk in chunks:
-            self._sha.update(chunk)
 
 
 class ObjectPut:
@@ -132,7 +92,7 @@ class ObjectPut:
                 await self._take_ack()
             if not self._acks.chunks:
                 await self._report()
-            return Sent(self._acks.size, self._acks.chunks, await digest.finish(), found)
+            return Sent(self._acks.size, self._acks.chunks, digest_text(await digest.finish()), found)
         except NoStreamResponseError:
             await store.refresh(self._timeout)  # raises if the bucket is gone
             raise

@@ -11,11 +11,11 @@ from jetspark.aio.jetstream.async_publisher import AsyncPublisher
 from jetspark.aio.jetstream.core import JetStreamCore
 from jetspark.engine.object_chunks import check_ack
 from jetspark.engine.object_meta import object_not_found
+from jetspark.engine.object_read import ChunkTables
 from jetspark.engine.object_write import Found
 from jetspark.engine.publish_window import AsyncPublishOptions
 from jetspark.engine.retry import RetryPolicy
 from jetspark.jetstream.api import StreamPurgeRequest
-from jetspark.engine.object_read import ChunkTables
 from jetspark.jetstream.buckets import OBJECTS
 from jetspark.jetstream.errors import (
     BadObjectError,
@@ -66,9 +66,8 @@ class ObjectStoreCore(BucketCore):
         mirror = info.config.mirror
         self.prefix = OBJECTS.subjects_of(OBJECTS.origin_of(self.bucket, mirror))
         self.domain = info.domain if mirror is None or mirror.external is None else None
-        self._publisher: tuple[float, AsyncPublisher] | None = None
-        self.prefix = OBJECTS.subjects_of(OBJECTS.origin_of(self.bucket, info.config.mirror))
         self.chunk_tables = ChunkTables()
+        self._publisher: tuple[float, AsyncPublisher] | None = None
 
     @property
     def meta_subjects(self) -> tuple[str, ...]:
