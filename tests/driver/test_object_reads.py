@@ -88,7 +88,7 @@ async def opened(world: World) -> ObjectStore:
 
 
 @pytest.mark.conformance("OBJ-15")
-async def test_a_replica_that_lags_behind_is_asked_again(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_a_late_replica_is_asked_again(world: World, script: JetStreamScript, clock: Clock) -> None:
     Store(script, pending=(0, 3, 4), delivered=(0, 3, 4))
     store = await opened(world)
     assert await store.get_bytes("x") == CONTENT
@@ -98,7 +98,7 @@ async def test_a_replica_that_lags_behind_is_asked_again(world: World, script: J
 
 
 @pytest.mark.conformance("OBJ-15")
-async def test_a_replica_that_stays_behind_is_given_up(world: World, script: JetStreamScript, clock: Clock) -> None:
+async def test_a_replica_that_stays_late_is_given_up(world: World, script: JetStreamScript, clock: Clock) -> None:
     Store(script, pending=(0,), delivered=(0,))
     with pytest.raises(RequestTimeoutError, match="replica"):
         await (await opened(world)).get_bytes("x", timeout=3)
@@ -106,7 +106,7 @@ async def test_a_replica_that_stays_behind_is_given_up(world: World, script: Jet
 
 
 @pytest.mark.conformance("OBJ-15", "OBJ-16")
-async def test_the_leader_tells_a_damaged_object_from_a_replaced_one(
+async def test_a_damaged_object_and_a_replaced_one_are_different_errors(
     world: World, script: JetStreamScript, clock: Clock
 ) -> None:
     server = Store(script, pending=(4,), delivered=(2,))
