@@ -60,6 +60,8 @@ def test_a_stream_of_changes_shows_deletes_and_skips_superseded_revisions(nats: 
     chosen = bucket.reader(keys="a,d", startingOffsets=json.dumps({bucket.name: 3}))
     begin = chosen.initialOffset()
     assert rows(bucket, chosen, begin, latest(chosen, begin)) == [("a", 5, "PUT"), ("d", 8, "EXPIRED")]
+    assert entry(chosen.reportLatestOffset())["subjects"] == [f"$KV.{bucket.name}.a", f"$KV.{bucket.name}.d"]
+    assert "subjects" not in entry(reader.reportLatestOffset())
     bucket.put("a", "a", "a")  # a repeated batch lacks what was superseded since
     assert rows(bucket, bucket.reader(), start, end) == [("c", 4, "PUT"), ("b", 7, "DEL"), ("d", 8, "EXPIRED")]
     nats.delete(bucket.stream)
@@ -226,13 +228,13 @@ class Driver:
         return table
 
 
-def write_until(bucket: Bucket, done: threading.Event, seed: int) -> None:
-    """Put and delete random keys."""
+def write_until(bucket: Bucket, done: threading.Event, seed: int, pause: float = 0.002) -> None:
+    """Put and delete random keys; wait for `pause` seconds each time."""
     dice = random.Random(seed)
     with bulk.connect(bucket.nats.url) as connection:
         writing = Bucket.__new__(Bucket)
         writing.nats, writing.name, writing.stream = Nats(bucket.nats.server, connection), bucket.name, bucket.stream
-        while not done.wait(0.002):
+        while not done.wait(pause):
             keys = [f"k{dice.randrange(60)}" for _ in range(5)]
             writing.put(*keys)
             writing.mark(dice.choice((DEL, PURGE, EXPIRED)), f"k{dice.randrange(60)}")

@@ -127,7 +127,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
         """Return the ends of the streams at the last refresh, the lag and the filters, for the query's progress."""
-        return encode_ends(self._states.extents or self._refresh(), self._reached, self._options.read.subjects)
+        return encode_ends(self._states.extents or self._refresh(), self._reached, self._subjects())
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """Split the range between two offsets.
@@ -214,6 +214,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 "use a new checkpointLocation",
                 bucket.name,
             )
+
+    def _subjects(self) -> tuple[str, ...]:
+        """Return the filters that the server applies."""
+        read = self._options.read
+        found = None if read.bucket is None else select_entries(self._states.infos[read.bucket.stream], read)
+        return read.subjects if found is None else found.subjects
 
     def _select_entries(self, batch: StreamOffset, stream: str) -> EntrySelection | None:
         """Return the entries of a micro-batch. The snapshot has no deletes."""
