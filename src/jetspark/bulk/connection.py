@@ -148,12 +148,19 @@ class Connection(FrameConnection):
                 return answer
             time.sleep(pause)  # nothing reports that the cause has passed
 
-    def request_message(self, subject: str, payload: bytes, timeout: float) -> frames.MsgFrame | None:
-        """Send one message and wait for its answer; return None if there is none in `timeout` seconds."""
+    def request_message(
+        self, subject: str, payload: bytes, timeout: float, header: bytes = b""
+    ) -> frames.MsgFrame | None:
+        """Send one message and wait for its answer; return None if there is none in `timeout` seconds.
+
+        `header` is a whole header block.
+        """
         reply = f"{self._inbox}.".encode() + self._next_token()
-        check_line(subject, (reply, b"%d" % len(payload)), self.options.max_control_line)
+        check_line(
+            subject, (reply, b"%d %d" % (len(header), len(header) + len(payload))), self.options.max_control_line
+        )
         deadline = time.monotonic() + timeout
-        self.send(frames.pub(subject.encode(), payload, reply=reply), deadline)
+        self.send(frames.pub(subject.encode(), payload, reply=reply, header=header), deadline)
         return self._await_reply(reply, deadline)
 
     def request_nowait(self, request: Request[R], *, prefix: str = API_PREFIX) -> None:
