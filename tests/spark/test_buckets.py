@@ -46,7 +46,7 @@ def pairs(rows: list[dict[str, Any]], column: str = "revision") -> list[tuple[ob
         ({"subject": "a"}, "options bucket and subject contradict each other"),
         ({"readMode": "all"}, "options bucket and readMode contradict each other"),
         ({"readMode": "lastPerSubject"}, "options bucket and readMode contradict each other"),
-        ({"objects": "files"}, "there is no option 'objects'"),
+        ({"objects": "files"}, "options bucket and objects contradict each other"),
         ({"startingOffsets": "earliest"}, "option startingOffsets needs option history = true"),
         ({"endingOffsets": '{"users": 4}'}, "option endingOffsets needs option history = true"),
         ({"startingTimestamp": "0"}, "option startingTimestamp needs option history = true"),

@@ -55,7 +55,7 @@ from jetspark.jetstream.object_store.names import chunk_subject, meta_subject
 from jetspark.jetstream.publish import no_stream_error, publish_headers, read_pub_ack
 from jetspark.wire.headers import encode_header_block, parse_status
 
-__all__ = ["ObjectTarget", "ObjectWriter", "find_object_store"]
+__all__ = ["ObjectTarget", "ObjectWriter", "find_object_store", "new_object"]
 
 R = TypeVar("R")
 _log: Final = logging.getLogger("jetspark.object_store")

@@ -16,6 +16,12 @@ from jetspark.spark.read.stream_reader import JetStreamStreamReader
 from jetspark.spark.schema import read_schema
 from jetspark.spark.shared_plan_bug import accepts_filters
 from jetspark.spark.write.batch_writer import JetStreamWriter, plan_write
+from jetspark.spark.write.object_writer import (
+    ObjectBatchWriter,
+    ObjectStreamWriter,
+    plan_object_stream_write,
+    plan_object_write,
+)
 from jetspark.spark.write.stream_writer import JetStreamStreamWriter, plan_stream_write
 
 __all__ = ["JetStreamDataSource"]
@@ -47,10 +53,18 @@ class JetStreamDataSource(DataSource):
         """Return the reader of micro-batches. Raises ConfigError as `reader` does."""
         return JetStreamStreamReader(schema, stream_read_options(RedactedOptions(self.options)))
 
-    def writer(self, schema: StructType, overwrite: bool) -> JetStreamWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> JetStreamWriter | ObjectBatchWriter:
         """Return the writer of a batch. Raises ConfigError as `reader` does, and for the mode `overwrite`."""
-        return plan_write(schema, write_options(RedactedOptions(self.options)), overwrite)
+        options = write_options(RedactedOptions(self.options))
+        if options.objects is not None:
+            return plan_object_write(schema, options, overwrite)
+        return plan_write(schema, options, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> JetStreamStreamWriter:  # noqa: N802
+    def streamWriter(  # noqa: N802 - Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> JetStreamStreamWriter | ObjectStreamWriter:
         """Return the writer of a micro-batch. Raises ConfigError as `writer` does."""
-        return plan_stream_write(schema, stream_write_options(RedactedOptions(self.options)), overwrite)
+        options = stream_write_options(RedactedOptions(self.options))
+        if options.write.objects is not None:
+            return plan_object_stream_write(schema, options.write, overwrite)
+        return plan_stream_write(schema, options, overwrite)

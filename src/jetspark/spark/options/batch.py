@@ -126,6 +126,10 @@ class WriteOptions:
         Whether headers that command the server are published.
     bucket
         Name of the bucket into which the rows are written; None if they are messages.
+    objects
+        Name of the object store into which the rows are written; None if they are something else.
+    max_object_size
+        Most bytes of an object.
     skip_conflicts
         Whether rows for a bucket are skipped if their expected revision is wrong.
     """
@@ -141,6 +145,8 @@ class WriteOptions:
     keep_control_headers: bool
     bucket: str | None = None
     skip_conflicts: bool = False
+    objects: str | None = None
+    max_object_size: int = 0
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -242,6 +248,8 @@ def make_write_options(parsed: ParsedOptions) -> WriteOptions:
         keep_control_headers=parsed[table.CONTROL_HEADERS] == "keep",
         bucket=parsed[table.BUCKET],
         skip_conflicts=parsed[table.ON_CONFLICT] == "skip",
+        objects=parsed[table.OBJECTS],
+        max_object_size=parsed[table.MAX_OBJECT_SIZE],
     )
 
 

@@ -13,7 +13,7 @@ from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
 
 __all__ = ["BucketOptions", "check_bucket_write", "make_bucket_options"]
 
-_OF_STREAMS: Final[tuple[Option[object], ...]] = (table.STREAM, table.SUBJECT, table.READ_MODE)
+_OF_STREAMS: Final[tuple[Option[object], ...]] = (table.STREAM, table.SUBJECT, table.OBJECTS, table.READ_MODE)
 _OF_BUCKETS: Final[tuple[Option[object], ...]] = (
     table.KEYS,
     table.HISTORY,
@@ -76,6 +76,16 @@ def make_bucket_options(parsed: ParsedOptions) -> BucketOptions | None:
 
 def check_bucket_write(parsed: ParsedOptions) -> None:
     """Check the options of a write that cannot be given together with a bucket, or without one. Raises ConfigError."""
+    if table.OBJECTS in parsed:
+        for option in (table.BUCKET, table.STREAM, table.SUBJECT, table.EXPECTED_STREAM, table.LEDGER_STREAM):
+            if option in parsed:
+                raise conflicting_options(table.OBJECTS, option)
+        if parsed[table.ATOMIC]:
+            raise conflicting_options(table.OBJECTS, table.ATOMIC, " = true")
+    elif table.MAX_OBJECT_SIZE in parsed:
+        raise ConfigError(
+            f"option {table.MAX_OBJECT_SIZE.name} needs option {table.OBJECTS.name}: the name of an object store"
+        )
     if table.BUCKET not in parsed:
         if table.ON_CONFLICT in parsed:
             raise ConfigError(f"option {table.ON_CONFLICT.name} needs option {table.BUCKET.name}: the name of a bucket")

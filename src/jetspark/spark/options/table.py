@@ -20,6 +20,7 @@ from jetspark.spark.options.values import (
     parse_count,
     parse_duration,
     parse_line_size,
+    parse_object_store,
     parse_offsets,
     parse_servers,
     parse_size,
@@ -281,6 +282,14 @@ EXPECTED_STREAM: Final = Option[str | None](
     "expectedStream", "name", check_stream_name, None, NONE,
     "Name of the stream that must store all rows. A row whose subject belongs to another stream is refused.", Use.WRITE,
 )
+OBJECTS: Final = Option[str | None](
+    "objects", "name", parse_object_store, None, NONE,
+    "Object store to write, instead of the options `stream` and `subject`.", Use.WRITE,
+)
+MAX_OBJECT_SIZE: Final = Option[int](
+    "maxObjectSize", "size", parse_size, 64 << 20, "64m",
+    "A row with a larger object is refused. A task has the objects of a record batch in memory.", Use.WRITE,
+)
 ON_CONFLICT: Final = Option[str](
     "onConflict", "`fail` or `skip`", one_of("fail", "skip"), "fail", "`fail`",
     "For a bucket. `fail`: the task fails if the newest revision of a row's key is not `expected_revision`. `skip`: "
@@ -323,7 +332,7 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
     MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,
     INITIAL_SNAPSHOT, COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
-    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, ON_CONFLICT, CONTROL_HEADERS, ATOMIC,
+    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, OBJECTS, MAX_OBJECT_SIZE, ON_CONFLICT, CONTROL_HEADERS, ATOMIC,
     LEDGER_STREAM, LEDGER_RETENTION, MAX_REPLAY_DELAY,
 )
 """All options, in the order of the documentation."""

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from jetspark.jetstream.buckets import KEY_VALUE
+from jetspark.jetstream.buckets import KEY_VALUE, OBJECTS
 from jetspark.jetstream.names import check_filter_subject, check_stream_name
 from jetspark.jetstream.times import parse_rfc3339, time_ns
 from jetspark.wire.addresses import split_urls
@@ -31,6 +31,7 @@ __all__ = [
     "parse_count",
     "parse_duration",
     "parse_line_size",
+    "parse_object_store",
     "parse_offsets",
     "parse_servers",
     "parse_size",
@@ -116,6 +117,11 @@ def parse_servers(text: str) -> tuple[str, ...]:
     if not urls:
         raise ValueError("it is empty")
     return urls
+
+
+def parse_object_store(text: str) -> str:
+    """Read the name of an object store."""
+    return OBJECTS.stream_of(parse_text(text)).removeprefix(OBJECTS.stream_prefix)
 
 
 def parse_bucket(text: str) -> str:
