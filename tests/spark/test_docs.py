@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.bulk.object_stores import content
+from tests.bulk.streams import Streams
 from tests.pages import DOCS, examples
 from tests.spark.buckets import DEL, Bucket
 from tests.spark.support import running
 
+from jetspark.bulk.object_put import find_object_store
 from jetspark.jetstream import RetentionPolicy
+from jetspark.jetstream.object_store.config import ObjectStoreConfig, stream_config
 from jetspark.spark.options.table import OPTIONS, markdown_table
 from jetspark.spark.streams.offsets import decode_offsets, encode_offsets, planned_cores
 
@@ -86,7 +90,9 @@ def test_the_sql_examples_run(spark: SparkSession) -> None:
 def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (first,) = examples("spark.md")
     read, pushed, newest = examples("reading.md")[:3]
-    write, copy, put, change, *feeds = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("writing.md"))
+    write, copy, put, change, *feeds, objects = (
+        text.replace("/tmp/", f"{tmp_path}/") for text in examples("writing.md")
+    )
     assert "configure(SparkSession.builder" in first  # as in the README, whose examples run as scripts
     with running() as nats:
         orders = nats.stream("ORDERS", subjects=["orders.>"])
@@ -120,6 +126,11 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
             exec(example.replace("nats://localhost:4222", nats.url), names)
         wanted = {"ada": b'{"NAME": "ADA"}', "bob": b'{"ID":"BOB","AGE":7}'}
         assert {row["key"]: row["value"] for row in target.batch()} == wanted
+        streams = Streams(nats.connection)
+        streams.make_as(stream_config(ObjectStoreConfig(bucket="files")))
+        names["reports"] = spark.sql("SELECT 'monday' AS day, 'a,b' AS text")
+        exec(objects.replace("nats://localhost:4222", nats.url), names)
+        assert content(streams, find_object_store(nats.connection, "files")) == {"reports/monday.csv": b"a,b"}
         nats.stream("COPY", subjects=["copy.>"])
         exec(copy.replace("nats://localhost:4222", nats.url), names)
         copied = nats.rows("COPY", "subject", "headers")

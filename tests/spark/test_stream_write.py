@@ -93,6 +93,7 @@ def test_tasks_know_the_run_of_their_query_and_find_a_window_that_is_too_short(
 
         def streamWriter(self, schema: StructType, overwrite: bool) -> JetStreamStreamWriter:  # noqa: N802
             made = super().streamWriter(schema, overwrite)
+            assert isinstance(made, JetStreamStreamWriter)
             made.__class__ = RecordingWriter
             return made
 

@@ -145,6 +145,8 @@ class ObjectWriter:
         self._timeout = timeout
         self._retry_timeout = retry_timeout
         self._content = memoryview(b"")
+        self._chunk_size = min(CHUNK_SIZE, connection.server_info.max_payload)
+        self._left: list[str] = []  # ids of failed puts, whose chunks may still be there
 
     def put(self, info: ObjectInfo, content: bytes | memoryview) -> bool:
         """Store an object under its name, description, headers and metadata; return whether something was stored.
@@ -156,6 +158,7 @@ class ObjectWriter:
         InvalidObjectNameError, MaxPayloadError
             The object cannot be written; nothing was sent.
         """
+        info = info.replace(options=ObjectOptions(max_chunk_size=self._chunk_size))
         self._check(info)
         self._content = memoryview(content)
         digest = hashlib.sha256(self._content).digest()
@@ -165,6 +168,9 @@ class ObjectWriter:
             if there is not None and same_digest(there.digest, digest) and _described(there) == _described(info):
                 return False
             self._run(put_object(info, overwrite=True, restartable=True))
+            while self._left:
+                self._purge(chunk_subject(self._target.subjects, self._left[-1]))
+                self._left.pop()
             return True
 
         try:
@@ -216,9 +222,11 @@ class ObjectWriter:
             case WriteMeta(info, expected):
                 return self._write_meta(info, expected)
             case CleanUp(nuid):
+                self._left.append(nuid)
                 if self._connection.closed and self._retry_timeout:
                     self._connection.reconnect()
                 self._purge(chunk_subject(self._target.subjects, nuid))
+                self._left.pop()
             case PurgeMeta(name, revision):
                 self._purge(meta_subject(self._target.subjects, name), revision + 1)
             case PurgeReplaced(nuid):
@@ -236,10 +244,10 @@ class ObjectWriter:
     def _send(self, nuid: str, find: str | None) -> Sent:
         """Send the content in chunks. None of them is sent twice."""
         found = None if find is None else self._find(find)
-        content = self._content
-        count = -(-len(content) // CHUNK_SIZE)
+        content, size = self._content, self._chunk_size
+        count = -(-len(content) // size)
         if count:
-            ends = np.minimum(np.arange(count + 1, dtype=np.int64) * CHUNK_SIZE, len(content)).astype(np.int32)
+            ends = np.minimum(np.arange(count + 1, dtype=np.int64) * size, len(content)).astype(np.int32)
             chunks = pa.BinaryArray.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(content)])
             subject = chunk_subject(self._target.subjects, nuid).encode()
             rows = Rows(0, pa.repeat(pa.scalar(subject, pa.binary()), count), chunks, None)
@@ -312,4 +320,4 @@ def _described(info: ObjectInfo) -> tuple[object, ...]:
 
 def new_object(bucket: str, name: str) -> ObjectInfo:
     """Return the description of an object without texts."""
-    return ObjectInfo(bucket=bucket, name=name, options=ObjectOptions(max_chunk_size=CHUNK_SIZE))
+    return ObjectInfo(bucket=bucket, name=name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, MapType, NullType, StringType, StructType
 
-from jetspark.jetstream.errors import ConfigError, InvalidObjectNameError
+from jetspark.jetstream.errors import ConfigError, InvalidObjectNameError, MaxPayloadError
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.schema import HEADERS, WRITABLE_HEADERS, check_write_types
@@ -119,26 +119,26 @@ class _ObjectRows:
                 connection, self.target, timeout=options.ack_timeout, retry_timeout=options.retry_timeout
             )
             for batch in batches:
-                self._check(batch, first)
-                for row in range(len(batch)):
-                    info = self._info(batch, row)
+                for row, info in enumerate(self._checked(batch, first)):
                     content = batch.column(self.positions["content"])[row]
-                    if not content.is_valid:
-                        changed = writer.delete(info.name)
-                        done.deleted += changed
-                    else:
-                        changed = writer.put(info, memoryview(content.as_buffer()))
-                        done.stored += changed
+                    try:
+                        if content.is_valid:
+                            done.stored += (changed := writer.put(info, memoryview(content.as_buffer())))
+                        else:
+                            done.deleted += (changed := writer.delete(info.name))
+                    except MaxPayloadError as error:  # the description
+                        error.args = (f"row {first + row} (path {info.name!r:.100}): {error}",)
+                        raise
                     done.unchanged += not changed
                 first += len(batch)
         _log.info("objects %s: %s", self.target.bucket, done)
         return done
 
-    def _check(self, batch: pa.RecordBatch, first: int) -> None:
-        """Check all rows of a record batch before one of them is written."""
+    def _checked(self, batch: pa.RecordBatch, first: int) -> list[ObjectInfo]:
+        """Check all rows of a record batch before one of them is written; return the descriptions."""
         from jetspark.jetstream.object_store.names import meta_subject
 
-        limit = self.options.max_object_size
+        infos, limit = [], self.options.max_object_size
         content = batch.column(self.positions["content"])
         for row, path in enumerate(batch.column(self.positions["path"]).to_pylist()):
             try:
@@ -150,6 +150,11 @@ class _ObjectRows:
                     f"row {first + row} (path {path!r}): the object has {size} bytes, and option maxObjectSize allows "
                     f"{limit}"
                 )
+            infos.append(self._info(batch, row))
+            texts = [text for values in infos[-1].headers.values() for text in values]
+            if None in texts or None in infos[-1].metadata.values():
+                raise ConfigError(f"row {first + row} (path {path!r:.100}): a text in headers or metadata is null")
+        return infos
 
     def _info(self, batch: pa.RecordBatch, row: int) -> ObjectInfo:
         from jetspark.bulk.object_put import new_object
