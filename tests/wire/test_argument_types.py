@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from jetspark.jetstream.message_columns import ArrowStream
 from jetspark.wire import argument_types
-from jetspark.wire.argument_types import check_arguments, checks_arguments, kind_of
+from jetspark.wire.argument_types import check_arguments, checks_arguments, field_kinds, kind_of
 from jetspark.wire.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from jetspark.jetstream import StreamInfo
+    from jetspark.jetstream.api import Request
 
 
 def call(text: str, number: float = 1.0, *, way: Literal["a", "b"] = "a", names: list[str] | None = None) -> str:
@@ -77,3 +81,18 @@ def test_an_object_of_any_library_fits_a_protocol_by_its_methods() -> None:
     assert all(kind.fits(value) for value in (Columns(), {"a": b"1"}))
     assert not any(kind.fits(value) for value in ({"a": 1}, [b"1"], None, 5))
     assert kind.wanted == "a mapping of text to bytes or an ArrowStream"
+
+
+class Requests:
+    """A class with a type that only type checkers import, as a whole and with parts."""
+
+    plain: StreamInfo
+    parts: Request[str]
+    list_of: list[Request[str]]
+
+
+def test_a_type_that_only_type_checkers_import_accepts_anything() -> None:
+    kinds = field_kinds(Requests)
+    assert all(kinds[name].fits(5) for name in ("plain", "parts"))
+    assert kinds["list_of"].fits([5])
+    assert not kinds["list_of"].fits(5)

@@ -117,6 +117,9 @@ class _Unknown(type):
             raise AttributeError(name)
         return Any
 
+    def __getitem__(cls, parts: object) -> object:
+        return Any
+
 
 class _Unresolved(metaclass=_Unknown):
     pass
@@ -126,6 +129,8 @@ class _Names(dict[str, object]):
     """The names of a module; those that it does not have at runtime are unresolved."""
 
     def __missing__(self, name: str) -> object:
+        if name.startswith("__"):  # pytest looks for such a name in a failure
+            raise KeyError(name)
         return getattr(builtins, name, _Unresolved)
 
 
