@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LEFT_OUT", "LEFT_OUT_CLASSES"]
-
-LEFT_OUT_CLASSES: Final[dict[str, str]] = {
-    "ObjectStoreTest": "object store",
-}
-"""Whole classes."""
+__all__ = ["LEFT_OUT"]
 
 _PRIVATE: Final = "reads private attributes of nats-py"
 _SILENT: Final = "expects an error for a second acknowledgement; ADR-15 has it left out silently (ACK-04)"
@@ -19,13 +14,15 @@ _LIMIT: Final = "expects a refused pull to pass for a time-out; it is raised, an
 
 LEFT_OUT: Final[dict[str, str]] = {
     "APIDataClassTest::test_key_value_config_limit_marker_ttl_not_in_as_dict": "serialises a class that is never sent",
-    "BadStreamNamesTest::test_object_watch_updates_only": "object store",
+    "BadStreamNamesTest::test_object_watch_updates_only": "expects no None with `updates_only` (KVS-35)",
     "KVTest::test_key_validation_bypass": "writes keys that are refused (KVS-17)",
     "KVTest::test_keys_with_filters": "filters keys by parts of words; filters match whole tokens (KVS-43)",
     "KVTest::test_kv_delete_msg_ttl_deprecation": "a deprecated argument of nats-py, which has no effect",
     "KVTest::test_kv_simple": "purges `hello.*`, which is no key (KVS-17): a message to that subject itself",
     "KVTest::test_kv_watch": f"{_PRIVATE}; it passes up to there",
     "KVTest::test_kv_watcher_stop_does_not_hang_when_queue_is_full": _PRIVATE,
+    "ObjectStoreTest::test_object_aiofiles": "needs the package aiofiles",
+    "ObjectStoreTest::test_object_watch": "expects an error for a new name that no object has; it passes up to there",
     "PullSubscribeTest::test_auto_create_consumer": "neither subject nor stream, which ADR-15 refuses (CFG-02)",
     "PullSubscribeTest::test_fetch_cancelled_errors_raised": "replaces `asyncio.wait_for`, an internal of nats-py",
     "PullSubscribeTest::test_fetch_collects_server_messages_alongside_pending_queue": _PRIVATE,
@@ -45,4 +42,4 @@ LEFT_OUT: Final[dict[str, str]] = {
     "AckPolicyTest::test_double_acking_subscribe": _SILENT,
     "OrderedConsumerTest::test_ordered_consumer_single_loss": _PRIVATE,
 }
-"""Single tests."""
+"""Tests by name, with the reason."""

@@ -20,7 +20,7 @@ import urllib.request
 from pathlib import Path
 from typing import Final
 
-from tests.peers.left_out import LEFT_OUT, LEFT_OUT_CLASSES
+from tests.peers.left_out import LEFT_OUT
 
 from jetspark.server.binary import find_binary
 
@@ -63,9 +63,7 @@ def tests_of(suite: Path) -> dict[str, list[str]]:
 
 def selected(suite: Path) -> list[str]:
     """Return the arguments of pytest. A test that is left out by name would exclude all names with the same start."""
-    names = (
-        f"{name}::{test}" for name, tests in tests_of(suite).items() if name not in LEFT_OUT_CLASSES for test in tests
-    )
+    names = (f"{name}::{test}" for name, tests in tests_of(suite).items() for test in tests)
     return [f"{SUITE}::{name}" for name in names if name not in LEFT_OUT]
 
 

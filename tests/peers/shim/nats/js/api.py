@@ -9,6 +9,8 @@ from jetspark import jetstream
 from jetspark.jetstream import account, config, header_names, info
 from jetspark.jetstream.codec import decode, to_builtins
 from jetspark.jetstream.key_value import KeyValueConfig as BucketConfig
+from jetspark.jetstream.object_store import ObjectInfo, ObjectOptions
+from jetspark.jetstream.object_store import ObjectStoreConfig as StoreConfig
 from jetspark.jetstream.times import Duration, Timestamp
 
 AckPolicy = config.AckPolicy
@@ -21,7 +23,7 @@ StorageType = config.StorageType
 StoreCompression = config.StoreCompression
 
 _RECORDS = {}
-_FALSE_BY_DEFAULT = {"deny_purge", "discard_new_per_subject", "no_ack", "sealed"}
+_FALSE_BY_DEFAULT = {"deny_purge", "discard_new_per_subject", "mirror_direct", "no_ack", "sealed"}
 _NOT_COMPARED = {"extra", "ts"}
 
 
@@ -153,6 +155,9 @@ StreamState = _record(info.StreamState)
 SubjectTransform = _record(config.SubjectTransform)
 ConsumerPause = _record(jetstream.ConsumerPause)
 KeyValueConfig = _record(BucketConfig, "KeyValueConfig")
+ObjectStoreConfig = _record(StoreConfig, "ObjectStoreConfig")
+ObjectMeta = _record(ObjectInfo, "ObjectMeta")
+ObjectMetaOptions = _record(ObjectOptions, "ObjectMetaOptions")
 
 
 class Header:

@@ -14,6 +14,7 @@ from nats.aio.subscription import Subscription
 from nats.js.api import ConsumerConfig, StreamConfig, shown
 from nats.js.errors import renamed
 from nats.js.kv import KeyValue, bucket_fields, stream_fields
+from nats.js.object_store import ObjectStore, store_fields
 
 __all__ = ["JetStreamContext"]
 
@@ -170,6 +171,19 @@ class JetStreamContext:
     async def delete_key_value(self, bucket):
         """Delete a bucket."""
         await self._inner.delete_key_value(bucket)
+        return True
+
+    async def create_object_store(self, bucket=None, config=None, **fields):
+        """Create a store."""
+        return ObjectStore(await self._inner.create_object_store(**store_fields(bucket, config, fields)))
+
+    async def object_store(self, bucket):
+        """Open a store."""
+        return ObjectStore(await self._inner.object_store(bucket))
+
+    async def delete_object_store(self, bucket):
+        """Delete a store."""
+        await self._inner.delete_object_store(bucket)
         return True
 
     # -- subscriptions --

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from jetspark import errors as js
+from nats.js import api
 
 __all__ = [
     "APIError",
@@ -19,15 +20,25 @@ __all__ = [
     "NoKeysError",
     "NoStreamResponseError",
     "NotFoundError",
+    "ObjectAlreadyExists",
+    "ObjectDeletedError",
+    "ObjectNotFoundError",
     "TooManyStalledMsgsError",
+    "api",
     "renamed",
 ]
 
 Error = js.Error
 APIError = (js.APIError, js.StatusError)
-NotFoundError = (js.NotFoundError, js.NoMatchingStreamError, js.KeyNotFoundError)
+NotFoundError = (js.NotFoundError, js.NoMatchingStreamError, js.KeyNotFoundError, js.ObjectNotFoundError)
 # nats-py uses the class of the HTTP code, 400, and jetspark the class of the number: these are its classes for them.
-BadRequestError = (js.BadRequestError, js.ConsumerConfigError, js.PublishExpectationError, js.StreamConfigError)
+BadRequestError = (
+    js.BadRequestError,
+    js.ConsumerConfigError,
+    js.PublishExpectationError,
+    js.StreamConfigError,
+    js.StreamSealedError,
+)
 NoStreamResponseError = js.NoStreamResponseError
 TooManyStalledMsgsError = js.TooManyStalledError
 FetchTimeoutError = js.NoMessageError
@@ -36,6 +47,8 @@ BucketNotFoundError = js.BucketNotFoundError
 InvalidBucketNameError = js.InvalidBucketNameError
 InvalidKeyError = js.InvalidKeyError
 KeyHistoryTooLargeError = js.HistoryTooLargeError
+ObjectAlreadyExists = js.ObjectExistsError
+ObjectDeletedError = ObjectNotFoundError = js.ObjectNotFoundError
 
 
 class KeyNotFoundError(js.KeyNotFoundError):
