@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jetspark import errors
+from jetspark.jetstream.bucket_requests import BucketListRequest, BucketNamesRequest
 from jetspark.jetstream.buckets import OBJECTS
 from jetspark.jetstream.config import DiscardPolicy, StorageType, StoreCompression, StreamConfig, StreamSource
 from jetspark.jetstream.info import StreamInfo, StreamState
@@ -134,6 +135,16 @@ def test_the_status_shows_the_stream() -> None:
     assert (status.description, status.ttl, status.metadata) == ("d", HOUR, {"a": "b"})
     assert (status.backing_store, status.is_compressed) == (StorageType.FILE, False)
     assert not object_store_status(StreamInfo(config=config.replace(sealed=None), created=info.created)).sealed
+
+
+def test_the_lists_of_buckets_check_their_fields() -> None:
+    """They inherit fields from classes of other modules."""
+    assert BucketNamesRequest(OBJECTS).endpoint == "STREAM.NAMES"
+    assert BucketListRequest(object_store_status, offset=5).payload() == b'{"offset":5}'
+    with pytest.raises(errors.ArgumentError, match="kind takes a BucketKind, not str"):
+        BucketNamesRequest("OBJ_")  # type: ignore[arg-type]
+    with pytest.raises(errors.ArgumentError, match="offset takes a whole number, not str"):
+        BucketNamesRequest(OBJECTS, offset="5")  # type: ignore[arg-type]
 
 
 @pytest.mark.conformance("OBJ-03")

@@ -239,7 +239,9 @@ def wrong_type(where: str, name: str, wanted: str, value: object) -> ArgumentErr
 @functools.cache
 def field_kinds(cls: Any) -> dict[str, Kind]:
     """Return what each field of a dataclass, struct or TypedDict accepts."""
-    names = _Names(vars(sys.modules[cls.__module__]))
+    names = _Names()
+    for base in reversed(cls.__mro__):  # inherited fields have annotations in the words of their own modules
+        names |= vars(sys.modules[base.__module__])
     hints = typing.get_type_hints(cls, localns=names)
     return {name: kind_of(hint) for name, hint in hints.items() if not name.startswith("_")}
 
