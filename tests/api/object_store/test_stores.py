@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.api.object_store.stores import make_store, new_store, write_meta
@@ -154,7 +155,8 @@ async def test_the_description_of_an_object_is_its_last_one(ground: Ground) -> N
 @pytest.mark.conformance("OBJ-01")
 async def test_an_object_with_a_bad_name_is_not_looked_for(ground: Ground) -> None:
     store = await make_store(ground)
-    for name in ("", "x" * 3100, "\udc80"):
+    names: list[Any] = ["", "x" * 3100, "\udc80", 7, None, b"x"]
+    for name in names:
         with pytest.raises(InvalidObjectNameError):
             await store.get_info(name)
     await write_meta(ground, store.bucket, "dir/ä?~~~>>.bin")

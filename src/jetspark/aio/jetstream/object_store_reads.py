@@ -15,6 +15,7 @@ from jetspark.aio.jetstream.bucket_watch import ObjectWatch
 from jetspark.aio.jetstream.object_reader import ObjectReader
 from jetspark.engine.watch import READ_TIMEOUT, WatchOptions
 from jetspark.jetstream.object_store import ObjectInfo, ObjectStoreStatus
+from jetspark.jetstream.object_store.names import ObjectName
 from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["ObjectStoreReads"]
@@ -41,7 +42,7 @@ class ObjectStoreReads(HasCore[ObjectStoreCore]):
 
     async def get_info(
         self,
-        name: str,
+        name: ObjectName,
         *,
         show_deleted: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
@@ -68,7 +69,7 @@ class ObjectStoreReads(HasCore[ObjectStoreCore]):
 
     # -- content -------------------------------------------------------------------------------------------------
 
-    async def get(self, name: str, *, timeout: float = READ_TIMEOUT) -> ObjectReader:  # noqa: ASYNC109
+    async def get(self, name: ObjectName, *, timeout: float = READ_TIMEOUT) -> ObjectReader:  # noqa: ASYNC109
         """Begin to read an object. Returns when its first bytes are there.
 
             async with await store.get("video.mp4") as reader:
@@ -97,7 +98,7 @@ class ObjectStoreReads(HasCore[ObjectStoreCore]):
         """
         return ObjectReader(await open_reader(self._core, name, timeout))
 
-    async def get_bytes(self, name: str, *, timeout: float = READ_TIMEOUT) -> bytes:  # noqa: ASYNC109
+    async def get_bytes(self, name: ObjectName, *, timeout: float = READ_TIMEOUT) -> bytes:  # noqa: ASYNC109
         """Return the content of an object. Parameters and errors are those of `get`."""
         reader = await open_reader(self._core, name, timeout)
         try:
@@ -105,7 +106,13 @@ class ObjectStoreReads(HasCore[ObjectStoreCore]):
         finally:
             await reader.stop()
 
-    async def get_file(self, name: str, path: str | os.PathLike[str], *, timeout: float = READ_TIMEOUT) -> ObjectInfo:  # noqa: ASYNC109
+    async def get_file(
+        self,
+        name: ObjectName,
+        path: str | os.PathLike[str],
+        *,
+        timeout: float = READ_TIMEOUT,  # noqa: ASYNC109 (of silence)
+    ) -> ObjectInfo:
         """Write the content of an object to a file; return the description of the object.
 
         It is written beside its place, and replaces the file `path` when it is complete and its digest is right. If
@@ -134,7 +141,7 @@ class ObjectStoreReads(HasCore[ObjectStoreCore]):
 
     async def read_range(
         self,
-        name: str,
+        name: ObjectName,
         offset: int,
         length: int | None = None,
         *,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from jetspark.aio.jetstream import object_store_reads as aio
 from jetspark.engine.watch import READ_TIMEOUT
 from jetspark.jetstream.object_store import ObjectInfo, ObjectStoreStatus
+from jetspark.jetstream.object_store.names import ObjectName
 from jetspark.sync._handwritten.bucket_watch import ObjectWatch
 from jetspark.sync._handwritten.object_reader import ObjectReader
 from jetspark.sync.loop_proxy import LoopProxy
@@ -40,7 +41,7 @@ class ObjectStoreReads(LoopProxy):
         """
         return self._call(self._inner.status(timeout=timeout))
 
-    def get_info(self, name: str, *, show_deleted: bool = False, timeout: float | None = None) -> ObjectInfo:
+    def get_info(self, name: ObjectName, *, show_deleted: bool = False, timeout: float | None = None) -> ObjectInfo:
         """Return the description of an object: size, digest, headers and so on.
 
         Parameters
@@ -61,7 +62,7 @@ class ObjectStoreReads(LoopProxy):
         """
         return self._call(self._inner.get_info(name, show_deleted=show_deleted, timeout=timeout))
 
-    def get(self, name: str, *, timeout: float = READ_TIMEOUT) -> ObjectReader:
+    def get(self, name: ObjectName, *, timeout: float = READ_TIMEOUT) -> ObjectReader:
         """Begin to read an object. Returns when its first bytes are there.
 
             with store.get("video.mp4") as reader:
@@ -90,11 +91,11 @@ class ObjectStoreReads(LoopProxy):
         """
         return ObjectReader(self._connection, self._call(self._inner.get(name, timeout=timeout)))
 
-    def get_bytes(self, name: str, *, timeout: float = READ_TIMEOUT) -> bytes:
+    def get_bytes(self, name: ObjectName, *, timeout: float = READ_TIMEOUT) -> bytes:
         """Return the content of an object. Parameters and errors are those of `get`."""
         return self._call(self._inner.get_bytes(name, timeout=timeout))
 
-    def get_file(self, name: str, path: str | os.PathLike[str], *, timeout: float = READ_TIMEOUT) -> ObjectInfo:
+    def get_file(self, name: ObjectName, path: str | os.PathLike[str], *, timeout: float = READ_TIMEOUT) -> ObjectInfo:
         """Write the content of an object to a file; return the description of the object.
 
         It is written beside its place, and replaces the file `path` when it is complete and its digest is right. If
@@ -116,7 +117,9 @@ class ObjectStoreReads(LoopProxy):
         """
         return self._call(self._inner.get_file(name, path, timeout=timeout))
 
-    def read_range(self, name: str, offset: int, length: int | None = None, *, timeout: float = READ_TIMEOUT) -> bytes:
+    def read_range(
+        self, name: ObjectName, offset: int, length: int | None = None, *, timeout: float = READ_TIMEOUT
+    ) -> bytes:
         """Return a range of an object's content, and read only the chunks that have it.
 
         The first range of an object also reads the sizes of all its chunks; they are kept for the next one. A range

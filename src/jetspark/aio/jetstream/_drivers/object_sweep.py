@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from contextlib import suppress
 from datetime import timedelta
-from functools import partial
 
 from jetspark.aio.jetstream._drivers.object_store import ObjectStoreCore
-from jetspark.aio.jetstream._drivers.watch import WatchCore, initial_pages
-from jetspark.aio.message import Msg
+from jetspark.aio.jetstream._drivers.object_watch import list_objects
 from jetspark.engine.watch import READ_TIMEOUT, WatchOptions
 from jetspark.jetstream.api.streams import StreamSubjectsRequest, all_subjects
-from jetspark.jetstream.errors import BadObjectError, MessageNotFoundError
-from jetspark.jetstream.object_store.info import read_info
+from jetspark.jetstream.errors import MessageNotFoundError
 from jetspark.jetstream.times import duration_ns
 
 __all__ = ["chunk_ids", "live_ids", "purge_orphans"]
@@ -36,19 +32,8 @@ async def chunk_ids(store: ObjectStoreCore, timeout: float | None) -> list[str]:
 
 async def live_ids(store: ObjectStoreCore) -> set[str]:
     """Return the ids of the content that descriptions have. One that cannot be read has no content to keep."""
-
-    def convert(messages: list[Msg]) -> list[str]:
-        found: list[str] = []
-        for message in messages:
-            with suppress(BadObjectError):
-                info = read_info(store.bucket, message.subject, message.payload, 0, 0)
-                if not info.deleted:
-                    found.append(info.nuid)
-        return found
-
-    options = WatchOptions((f"{store.prefix}M.>",))
-    watch = partial(WatchCore, store.js, store.bucket, store.stream, options, convert)
-    return {nuid async for page in initial_pages(watch, READ_TIMEOUT) for nuid in page}
+    infos = await list_objects(store, WatchOptions(store.meta_subjects), READ_TIMEOUT)
+    return {info.nuid for info in infos if not info.deleted}
 
 
 async def purge_orphans(
