@@ -303,6 +303,59 @@ async def object_chunks_published(url: str, bucket: str, count: int) -> float:
     return seconds
 
 
+async def object_get(url: str, bucket: str, count: int) -> float:
+    """Large objects, one after the other."""
+    return await _get(url, bucket, LARGE_OBJECT, count)
+
+
+async def object_get_small(url: str, bucket: str, count: int) -> float:
+    """Small objects, one after the other."""
+    return await _get(url, bucket, SMALL_OBJECT, count)
+
+
+async def _get(url: str, bucket: str, content: bytes, count: int) -> float:
+    connection = await aio.connect(url)
+    stream = connection.jetstream()
+    store = await stream.create_object_store(bucket=bucket, storage="memory")
+    for number in range(count):
+        await store.put(f"object {number}", content)
+    received = 0
+    begin = time.perf_counter()
+    for number in range(count):
+        async with await store.get(f"object {number}") as reader:
+            async for chunk in reader:
+                received += len(chunk)
+    seconds = time.perf_counter() - begin
+    await stream.delete_object_store(bucket)
+    await connection.close()
+    assert received == count * len(content)
+    return seconds
+
+
+async def object_chunks_consumed(url: str, bucket: str, count: int) -> float:
+    """The chunks of large objects by an ordered consume, without hashes."""
+    connection = await aio.connect(url)
+    stream = connection.jetstream()
+    store = await stream.create_object_store(bucket=bucket, storage="memory")
+    infos = [await store.put(f"object {number}", LARGE_OBJECT) for number in range(count)]
+    received = 0
+    begin = time.perf_counter()
+    for info in infos:
+        left = info.chunks
+        chunks = stream.ordered_consumer(f"OBJ_{bucket}", filter_subject=f"$O.{bucket}.C.{info.nuid}")
+        async with chunks.consume() as messages:
+            async for message in messages:
+                received += len(message.payload)
+                left -= 1
+                if not left:
+                    break
+    seconds = time.perf_counter() - begin
+    await stream.delete_object_store(bucket)
+    await connection.close()
+    assert received == count * len(LARGE_OBJECT)
+    return seconds
+
+
 if __name__ == "__main__":
     main(
         {
@@ -319,6 +372,9 @@ if __name__ == "__main__":
             "latency": latency,
             "object_put": object_put,
             "object_put_small": object_put_small,
+            "object_get": object_get,
+            "object_get_small": object_get_small,
+            "object_chunks_consumed": object_chunks_consumed,
             "object_chunks_published": object_chunks_published,
             "batch": batch,
             "push": push,

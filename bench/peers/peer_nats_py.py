@@ -138,6 +138,28 @@ async def _put(url: str, bucket: str, content: bytes, count: int) -> float:
     return seconds
 
 
+async def object_get_small(url: str, bucket: str, count: int) -> float:
+    """Small objects, one after the other."""
+    return await _get(url, bucket, SMALL_OBJECT, count)
+
+
+async def _get(url: str, bucket: str, content: bytes, count: int) -> float:
+    connection = await nats.connect(url)
+    stream = connection.jetstream()
+    store = await stream.create_object_store(bucket, storage="memory")
+    for number in range(count):
+        await store.put(f"object {number}", content)
+    received = 0
+    begin = time.perf_counter()
+    for number in range(count):
+        received += len((await store.get(f"object {number}")).data)
+    seconds = time.perf_counter() - begin
+    await stream.delete_object_store(bucket)
+    await connection.close()
+    assert received == count * len(content)
+    return seconds
+
+
 if __name__ == "__main__":
     main(
         {
@@ -150,5 +172,6 @@ if __name__ == "__main__":
             "latency": latency,
             "object_put": object_put,
             "object_put_small": object_put_small,
+            "object_get_small": object_get_small,
         }
     )

@@ -143,6 +143,33 @@ async def _put(url: str, bucket: str, content: bytes, count: int) -> float:
     return seconds
 
 
+async def object_get(url: str, bucket: str, count: int) -> float:
+    """Large objects, one after the other."""
+    return await _get(url, bucket, LARGE_OBJECT, count)
+
+
+async def object_get_small(url: str, bucket: str, count: int) -> float:
+    """Small objects, one after the other."""
+    return await _get(url, bucket, SMALL_OBJECT, count)
+
+
+async def _get(url: str, bucket: str, content: bytes, count: int) -> float:
+    client = await natsio.connect(url)
+    stream = client.jetstream()
+    store = await stream.create_object_store(ObjectStoreConfig(bucket=bucket, storage=StorageType.MEMORY))
+    for number in range(count):
+        await store.put(f"object {number}", content)
+    received = 0
+    begin = time.perf_counter()
+    for number in range(count):
+        received += len(await store.get_bytes(f"object {number}"))
+    seconds = time.perf_counter() - begin
+    await stream.delete_object_store(bucket)
+    await client.close()
+    assert received == count * len(content)
+    return seconds
+
+
 if __name__ == "__main__":
     main(
         {
@@ -155,5 +182,7 @@ if __name__ == "__main__":
             "latency": latency,
             "object_put": object_put,
             "object_put_small": object_put_small,
+            "object_get": object_get,
+            "object_get_small": object_get_small,
         }
     )
