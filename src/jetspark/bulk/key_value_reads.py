@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.key_value_columns import EntryColumns
-from jetspark.bulk.last_per_subject import ArrowTable, last_of_each, last_per_subject
+from jetspark.bulk.last_per_subject import ArrowTable, last_per_subject
+from jetspark.bulk.last_up_to import last_up_to
 from jetspark.bulk.scan import Scan, ScanReport, scan
 from jetspark.jetstream.errors import BucketNotFoundError, ConfigError, RevisionError, StreamNotFoundError
 
@@ -111,10 +113,10 @@ class KeyValueRead:
     def _converted(self, messages: Scan) -> Generator[pa.RecordBatch]:
         with messages, self._named_errors():
             for batch in messages:
-                self._check_reached(messages.report)
+                self._check_reached(messages.report.stream_last_sequence)
                 if (entries := self.entries.convert(batch)).num_rows:
                     yield entries
-            self._check_reached(messages.report)
+            self._check_reached(messages.report.stream_last_sequence)
 
     def _scan(self, connection: Connection, columns: tuple[str, ...], max_batch_rows: int = 16_384) -> Scan:
         return scan(
@@ -143,28 +145,26 @@ class KeyValueRead:
     def _newest(self, connection: Connection, report: ScanReport) -> EntryTable:
         """Read the newest entry of each key; `report` gets the facts of the stream."""
         columns = self.entries.message_columns
-        if self.at_revision is None:
-            snapshot = last_per_subject(
-                connection,
-                self.stream,
-                subjects=self.subjects,
-                columns=columns,
-                timeout=self.timeout,
-                retry_timeout=self.retry_timeout,
-                prefix=self.prefix,
-            )
-            messages, revision, report.created = snapshot.table, snapshot.sequence, snapshot.created
-        else:
-            with self._scan(connection, tuple(dict.fromkeys([*columns, "subject"]))) as batches:
-                messages = last_of_each(batches.read_all()).select(columns)
-            self._check_reached(batches.report)
-            revision, report.created = self.at_revision, batches.report.created
-        table = self.entries.convert_table(messages)
+        at, read = self.at_revision, last_per_subject
+        if at is not None:
+            read = partial(last_up_to, sequence=at)
+        snapshot = read(
+            connection,
+            self.stream,
+            subjects=self.subjects,
+            columns=tuple(dict.fromkeys([*columns, "sequence"])),
+            timeout=self.timeout,
+            retry_timeout=self.retry_timeout,
+            prefix=self.prefix,
+        )
+        self._check_reached(snapshot.sequence)
+        messages = snapshot.table if at is None else snapshot.table.sort_by("sequence")
+        revision, report.created = snapshot.sequence if at is None else at, snapshot.created
+        table = self.entries.convert_table(messages.select(columns))
         report.expected, report.end_sequence = table.num_rows, revision + 1
         return EntryTable(table, revision)
 
-    def _check_reached(self, report: ScanReport) -> None:
-        last = report.stream_last_sequence
+    def _check_reached(self, last: int) -> None:
         if self.at_revision is not None and self.at_revision > last:
             text = f"{self.bucket}: revision {self.at_revision} lies in the future; the newest one is {last}"
             raise RevisionError(text, revision=self.at_revision, last=last)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["ArrowTable", "Snapshot", "last_of_each", "last_per_subject"]
+__all__ = ["ArrowTable", "Snapshot", "last_per_subject"]
 
 _EVERYTHING: Final = ">"
 _NO_END: Final = 1 << 62
@@ -185,7 +185,7 @@ def last_per_subject(
             if connection.interrupted or not (can_resume(error) and retry.wait(connection.note_error(error))):
                 raise
         else:
-            return Snapshot(last_of_each(table).select(schema.names), sequence, info.created)
+            return Snapshot(_last_of_each(table).select(schema.names), sequence, info.created)
 
 
 def _stream_info(target: ReadTarget) -> StreamInfo:
@@ -210,7 +210,7 @@ def _keeps_all(info: StreamInfo) -> bool:
     return (info.config.max_msgs_per_subject or 0) <= 0 and not info.config.allow_rollup_hdrs
 
 
-def last_of_each(table: pa.Table) -> pa.Table:
+def _last_of_each(table: pa.Table) -> pa.Table:
     """Return the last row of each subject."""
     subjects = table.column("subject").combine_chunks().dictionary_encode()
     if len(subjects.dictionary) == len(table):
