@@ -54,8 +54,8 @@ class KeyValueColumns(KeyValueReads):
         start_revision
             Read from this revision on, with `history`.
         at_revision
-            Read the entries as they were at this revision, as far as the history reaches. It reads all revisions
-            before it.
+            Read the entries as they were at this revision, as far as the history reaches. The bucket must allow direct
+            gets, as it does by default.
         columns
             Any of `key`, `value` (null for markers), `revision`, `created`, `operation` (`PUT`, `DEL`, `PURGE` or
             `EXPIRED`) and `headers`; None means all.
