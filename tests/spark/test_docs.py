@@ -131,6 +131,8 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
         names["reports"] = spark.sql("SELECT 'monday' AS day, 'a,b' AS text")
         exec(objects.replace("nats://localhost:4222", nats.url), names)
         assert content(streams, find_object_store(nats.connection, "files")) == {"reports/monday.csv": b"a,b"}
+        exec(examples("buckets.md")[2].replace("nats://localhost:4222", nats.url), names)
+        assert "|reports/monday.csv|     3| a,b|" in capsys.readouterr().out
         nats.stream("COPY", subjects=["copy.>"])
         exec(copy.replace("nats://localhost:4222", nats.url), names)
         copied = nats.rows("COPY", "subject", "headers")

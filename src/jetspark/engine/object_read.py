@@ -17,8 +17,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from jetspark.jetstream.errors import ConfigError, DigestMismatchError, Error, ObjectChangedError, ObjectIncompleteError
-from jetspark.jetstream.object_store import ObjectInfo
+from jetspark.jetstream.errors import (
+    BucketNotFoundError,
+    ConfigError,
+    DigestMismatchError,
+    Error,
+    LinkError,
+    ObjectChangedError,
+    ObjectIncompleteError,
+    ObjectNotFoundError,
+)
+from jetspark.jetstream.object_store import ObjectInfo, ObjectLink
 from jetspark.jetstream.object_store.info import same_digest
 
 __all__ = [
@@ -29,6 +38,7 @@ __all__ = [
     "ChunkPlace",
     "ChunkTable",
     "ChunkTables",
+    "LinkTarget",
     "ObjectRange",
     "ObjectRead",
     "check_digest",
@@ -117,6 +127,50 @@ class ObjectRead:
                 f"{self._where} cannot be read: it should have {self._size} bytes in {self._chunks} chunks, and "
                 f"{self._chunks - self.chunks_left} chunks have {self._size - self.bytes_left} bytes"
             )
+
+
+class LinkTarget:
+    """The target of a link, and what it means if it cannot be read (OBJ-23).
+
+    Parameters
+    ----------
+    bucket, name
+        Bucket and name of the link.
+    link
+        Its target.
+
+    Attributes
+    ----------
+    bucket, name
+        Bucket and name of the target.
+
+    Raises
+    ------
+    LinkError
+        It is a link to a bucket.
+    """
+
+    def __init__(self, bucket: str, name: str, link: ObjectLink) -> None:
+        self._link = bucket, name
+        self._where = f"{bucket}: link {name!r}"
+        if not link.name:
+            raise LinkError(f"{self._where} leads to bucket {link.bucket!r}, which is no object; open the bucket")
+        self.bucket, self.name = link.bucket, link.name
+        self._target = f"object {link.name!r} of bucket {link.bucket!r}"
+
+    def failed(self, error: Exception) -> Exception:
+        """Return the error for one that was raised while the target was looked up."""
+        if isinstance(error, ObjectNotFoundError | BucketNotFoundError):
+            text = f"{self._where}: its target, {self._target}, does not exist"
+            return ObjectNotFoundError(text, bucket=self._link[0], name=self._link[1])
+        if isinstance(error, ValueError):
+            return LinkError(f"{self._where} cannot be followed to {self._target}: {error}")
+        return error
+
+    def check(self, found: ObjectInfo) -> None:
+        """Check the description of the target. Raises LinkError if it is a link."""
+        if found.link is not None:
+            raise LinkError(f"{self._where} leads to {self._target}, which is a link, too")
 
 
 def why_missing(where: str, info: ObjectInfo, current: ObjectInfo | None, stored: int) -> Error | None:

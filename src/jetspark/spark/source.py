@@ -11,6 +11,8 @@ from jetspark.spark.options.stream_read import stream_read_options
 from jetspark.spark.options.stream_write import stream_write_options
 from jetspark.spark.read.batch_reader import FilteringReader, JetStreamReader
 from jetspark.spark.read.entries import entry_schema
+from jetspark.spark.read.object_reader import ObjectReader
+from jetspark.spark.read.objects import object_schema
 from jetspark.spark.read.snapshot_reader import FilteringSnapshotReader, SnapshotReader
 from jetspark.spark.read.stream_reader import JetStreamStreamReader
 from jetspark.spark.schema import read_schema
@@ -28,7 +30,10 @@ __all__ = ["JetStreamDataSource"]
 
 
 class JetStreamDataSource(DataSource):
-    """Streams and buckets of NATS JetStream as tables, batch and streaming. Options: `jetspark.spark.options.table`."""
+    """Streams, buckets and objects of NATS JetStream as tables, batch and streaming.
+
+    Options: `jetspark.spark.options.table`.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -39,11 +44,15 @@ class JetStreamDataSource(DataSource):
         """Return the columns of a read; checks the options as well. Raises ConfigError."""
         # Spark asks for the schema before it says whether the read is a batch or a stream.
         options = common_read_options(RedactedOptions(self.options))
+        if options.objects is not None:
+            return object_schema()
         return (read_schema if options.bucket is None else entry_schema)(options.include_headers)
 
-    def reader(self, schema: StructType) -> JetStreamReader | SnapshotReader:
+    def reader(self, schema: StructType) -> JetStreamReader | SnapshotReader | ObjectReader:
         """Return the reader of a batch. Raises ConfigError for options or a schema that cannot be served."""
         options = read_options(RedactedOptions(self.options))
+        if options.objects is not None:
+            return ObjectReader(schema, options)
         filtering = accepts_filters(options.push_down_predicate)
         if options.last_per_subject:
             return (FilteringSnapshotReader if filtering else SnapshotReader)(schema, options)

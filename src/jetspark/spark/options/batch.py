@@ -16,6 +16,7 @@ from jetspark.jetstream.subject_filters import EVERYTHING, reduce_filters
 from jetspark.jetstream.times import format_rfc3339
 from jetspark.spark.options import table
 from jetspark.spark.options.bucket import BucketOptions, check_bucket_write, make_bucket_options
+from jetspark.spark.options.objects import ObjectReadOptions, make_object_options
 from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
 from jetspark.spark.options.server import ServerOptions, make_server_options
@@ -47,6 +48,8 @@ END_OPTIONS: Final[tuple[Option[object], ...]] = (
 )
 EARLIEST: Final = Position(PositionKind.EARLIEST)
 LATEST: Final = Position(PositionKind.LATEST)
+_MAX_WRITE_SIZE: Final = 64 << 20
+"""Default of `maxObjectSize` for writes."""
 _RANGE_OPTIONS: Final = (*START_OPTIONS, *END_OPTIONS, table.MIN_PARTITIONS, table.MAX_RECORDS_PER_PARTITION)
 
 
@@ -79,7 +82,9 @@ class ReadOptions:
     last_per_subject
         Whether to read only the last message of every subject.
     bucket
-        The bucket whose entries are read; None if messages are read.
+        The bucket whose entries are read; None if something else is read.
+    objects
+        The object store whose objects are read; None if something else is read.
     """
 
     server: ServerOptions
@@ -98,6 +103,7 @@ class ReadOptions:
     retry_timeout: float
     last_per_subject: bool
     bucket: BucketOptions | None = None
+    objects: ObjectReadOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +169,13 @@ def common_read_options(options: Mapping[str, str]) -> ReadOptions:
 
 def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
     """Check the options of a read. It begins at `start`, unless an option gives another start. Raises ConfigError."""
-    bucket = make_bucket_options(parsed)
-    names = parsed[table.STREAM] if bucket is None else (bucket.name,)  # as the options of positions name them
+    bucket, objects = make_bucket_options(parsed), make_object_options(parsed)
+    store = bucket or objects
+    names = parsed[table.STREAM] if store is None else (store.name,)  # as the options of positions name them
     if not names:
         raise ConfigError(
             "option stream must be given: the name of a stream, or several names with commas between them; or option "
-            "bucket: the name of a key-value bucket"
+            "bucket: the name of a key-value bucket; or option objects: the name of an object store"
         )
     subjects = reduce_filters(parsed[table.SUBJECT])
     starts = _positions(
@@ -178,7 +185,7 @@ def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
     if parsed.use is Use.READ:
         for name in names:
             _check_order(name, *starts[name], *ends[name])
-    streams = dict(zip(names if bucket is None else (bucket.stream,), names, strict=True))
+    streams = dict(zip(names if store is None else (store.stream,), names, strict=True))
     return ReadOptions(
         server=make_server_options(parsed),
         streams=tuple(streams),
@@ -196,11 +203,18 @@ def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
         retry_timeout=parsed[table.RETRY_TIMEOUT],
         last_per_subject=_is_last_per_subject(parsed, bucket),
         bucket=bucket,
+        objects=objects,
     )
 
 
 def _check_has_range(parsed: ParsedOptions) -> None:
-    """Check that a batch read of a bucket gives no range, unless it reads the history."""
+    """Check that a batch read of a bucket gives no range, unless it reads the history of a key-value bucket."""
+    if table.OBJECTS in parsed:
+        for option in (*START_OPTIONS, *END_OPTIONS):
+            if option in parsed:
+                raise ConfigError(
+                    f"option {option.name} is for streaming reads of objects; a batch read returns all objects"
+                )
     if table.BUCKET not in parsed or parsed[table.HISTORY]:
         return
     for option in _RANGE_OPTIONS:
@@ -249,7 +263,7 @@ def make_write_options(parsed: ParsedOptions) -> WriteOptions:
         bucket=parsed[table.BUCKET],
         skip_conflicts=parsed[table.ON_CONFLICT] == "skip",
         objects=parsed[table.OBJECTS],
-        max_object_size=parsed[table.MAX_OBJECT_SIZE],
+        max_object_size=parsed[table.MAX_OBJECT_SIZE] or _MAX_WRITE_SIZE,
     )
 
 
@@ -279,7 +293,7 @@ def _positions(
 def _check_names(
     parsed: ParsedOptions, option: Option[object], named: Mapping[str, object], names: tuple[str, ...]
 ) -> None:
-    noun = table.STREAM.name if table.BUCKET not in parsed else table.BUCKET.name
+    noun = next((each.name for each in (table.BUCKET, table.OBJECTS) if each in parsed), table.STREAM.name)
     for name in named:
         if name not in names:
             raise ConfigError(

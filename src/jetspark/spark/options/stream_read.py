@@ -127,11 +127,12 @@ def _check_bucket(parsed: ParsedOptions) -> None:
         for option in START_OPTIONS:
             if option in parsed:
                 raise conflicting_options(option, table.INITIAL_SNAPSHOT, " = true")
-    if table.BUCKET in parsed and parsed[table.COMMIT_MODE] != CommitMode.NONE.value:
-        raise ConfigError(
-            f"options {table.BUCKET.name} and {table.COMMIT_MODE.name} = {parsed[table.COMMIT_MODE]} contradict each "
-            "other: a bucket keeps its entries after they were read"
-        )
+    for option in (table.BUCKET, table.OBJECTS):
+        if option in parsed and parsed[table.COMMIT_MODE] != CommitMode.NONE.value:
+            raise ConfigError(
+                f"options {option.name} and {table.COMMIT_MODE.name} = {parsed[table.COMMIT_MODE]} contradict each "
+                "other: a bucket keeps its content after it was read"
+            )
 
 
 def _limits(parsed: ParsedOptions) -> TriggerLimits:

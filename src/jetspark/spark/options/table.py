@@ -6,10 +6,12 @@ case of option names. Rules for several options together are in the modules of e
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from jetspark.jetstream.key_value.names import check_filters
 from jetspark.jetstream.names import check_consumer_name, check_publish_subject, check_stream_name
+from jetspark.spark.options.globs import parse_glob
 from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.values import (
     Position,
@@ -116,7 +118,7 @@ REQUEST_TIMEOUT: Final = Option[float](
 )
 
 STREAM: Final = Option[tuple[str, ...]](
-    "stream", "list of names", parse_streams, (), "it or `bucket` must be given",
+    "stream", "list of names", parse_streams, (), "it, `bucket` or `objects` must be given",
     "Name of the stream to read, or several names.", Use.READ, "subscribe"
 )
 SUBJECT: Final = Option[tuple[str, ...]](
@@ -127,6 +129,31 @@ SUBJECT: Final = Option[tuple[str, ...]](
 BUCKET: Final = Option[str | None](
     "bucket", "name", parse_bucket, None, NONE,
     "Key-value bucket to read or to write, instead of the options `stream` and `subject`.",
+)
+OBJECTS: Final = Option[str | None](
+    "objects", "name", parse_object_store, None, NONE,
+    "Object store to read or to write, instead of the options `stream` and `subject`.",
+)
+MAX_OBJECT_SIZE: Final = Option[int | None](
+    "maxObjectSize", "size", parse_size, None, "read: `512m`, write: `64m`",
+    "A larger object is an error. A task has the objects of a record batch in memory.",
+)
+PATH_GLOB_FILTER: Final = Option[re.Pattern[str] | None](
+    "pathGlobFilter", "glob", parse_glob, None, NONE,
+    "Only objects whose whole name matches: `*` any text, `?` one character, `[a-z]`, `[^a-z]`, `{jpg,png}`.", Use.READ,
+)
+MAX_PARTITION_BYTES: Final = Option[int](
+    "maxPartitionBytes", "size", parse_size, 128 << 20, "128m",
+    "Most bytes of the objects of one Spark partition. A larger object has a partition of its own.", Use.READ,
+)
+IGNORE_CORRUPT_FILES: Final = Option[bool](
+    "ignoreCorruptFiles", "true or false", parse_boolean, False, "false",
+    "Leave out objects that are damaged, with a warning; otherwise the read fails.", Use.READ,
+)
+IGNORE_MISSING_FILES: Final = Option[bool](
+    "ignoreMissingFiles", "true or false", parse_boolean, False, "false",
+    "Leave out objects that were deleted after the read was planned, with a warning; otherwise the read fails.",
+    Use.READ,
 )
 KEYS: Final = Option[tuple[str, ...]](
     "keys", "list of keys", lambda text: check_filters(parse_text_list(text), ""), (), "all keys",
@@ -282,14 +309,6 @@ EXPECTED_STREAM: Final = Option[str | None](
     "expectedStream", "name", check_stream_name, None, NONE,
     "Name of the stream that must store all rows. A row whose subject belongs to another stream is refused.", Use.WRITE,
 )
-OBJECTS: Final = Option[str | None](
-    "objects", "name", parse_object_store, None, NONE,
-    "Object store to write, instead of the options `stream` and `subject`.", Use.WRITE,
-)
-MAX_OBJECT_SIZE: Final = Option[int](
-    "maxObjectSize", "size", parse_size, 64 << 20, "64m",
-    "A row with a larger object is refused. A task has the objects of a record batch in memory.", Use.WRITE,
-)
 ON_CONFLICT: Final = Option[str](
     "onConflict", "`fail` or `skip`", one_of("fail", "skip"), "fail", "`fail`",
     "For a bucket. `fail`: the task fails if the newest revision of a row's key is not `expected_revision`. `skip`: "
@@ -325,14 +344,16 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     SERVERS, USER, PASSWORD, TOKEN, CREDENTIALS, CREDENTIALS_TEXT, NKEY_SEED,
     TLS_CA, TLS_CERT, TLS_KEY, TLS_KEY_PASSWORD, TLS_HOSTNAME, TLS_VERIFY, TLS_FIRST,
     DOMAIN, API_PREFIX, INBOX_PREFIX, CONNECTION_NAME, CONNECT_TIMEOUT, MAX_CONTROL_LINE, REQUEST_TIMEOUT,
-    STREAM, SUBJECT, BUCKET, KEYS, HISTORY, INCLUDE_DELETES, READ_MODE,
+    STREAM, SUBJECT, BUCKET, KEYS, HISTORY, INCLUDE_DELETES,
+    OBJECTS, PATH_GLOB_FILTER, MAX_PARTITION_BYTES, MAX_OBJECT_SIZE, IGNORE_CORRUPT_FILES, IGNORE_MISSING_FILES,
+    READ_MODE,
     STARTING_OFFSETS, STARTING_TIMESTAMP, STARTING_BY_TIMESTAMP,
     ENDING_OFFSETS, ENDING_TIMESTAMP, ENDING_BY_TIMESTAMP, MIN_PARTITIONS, MAX_RECORDS_PER_PARTITION,
     PUSH_DOWN_PREDICATE, INCLUDE_HEADERS, FAIL_ON_DATA_LOSS,
     ARROW_BATCH_ROWS, ARROW_BATCH_BYTES, MAX_BYTES_IN_FLIGHT, RETRY_TIMEOUT,
     MAX_OFFSETS_PER_TRIGGER, MAX_BYTES_PER_TRIGGER, MIN_OFFSETS_PER_TRIGGER, MAX_TRIGGER_DELAY, POLL_INTERVAL,
     INITIAL_SNAPSHOT, COMMIT_MODE, COMMIT_CONSUMER, ALLOW_PURGE,
-    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, OBJECTS, MAX_OBJECT_SIZE, ON_CONFLICT,
+    DEDUP, MAX_PENDING_ACKS, ACK_TIMEOUT, EXPECTED_STREAM, ON_CONFLICT,
     CONTROL_HEADERS, ATOMIC,
     LEDGER_STREAM, LEDGER_RETENTION, MAX_REPLAY_DELAY,
 )

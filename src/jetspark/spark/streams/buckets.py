@@ -13,6 +13,7 @@ from jetspark.jetstream.api import StreamInfoRequest
 from jetspark.jetstream.errors import BucketNotFoundError, ConfigError, StreamNotFoundError
 from jetspark.jetstream.key_value.config import check_stream
 from jetspark.jetstream.key_value.names import key_subjects
+from jetspark.jetstream.object_store.config import check_stream as check_object_stream
 from jetspark.spark.options.batch import ReadOptions
 
 if TYPE_CHECKING:
@@ -46,18 +47,19 @@ def request_info(connection: Connection, options: ReadOptions, stream: str) -> S
     Raises
     ------
     BucketNotFoundError, BadBucketError
-        The options name a bucket, and there is none, or the stream is no bucket.
+        The options name a bucket or an object store, and there is none, or the stream is none.
     StreamNotFoundError, APIError, ...
         The server refuses the request.
     """
-    bucket = options.bucket
-    if bucket is None:
-        return options.server.request(connection, StreamInfoRequest(stream))
+    store = options.bucket or options.objects
     try:
         info = options.server.request(connection, StreamInfoRequest(stream))
     except StreamNotFoundError:
-        raise BucketNotFoundError(bucket.name) from None
-    check_stream(info.config)
+        if store is None:
+            raise
+        raise BucketNotFoundError(store.name) from None
+    if store is not None:
+        (check_stream if store is options.bucket else check_object_stream)(info.config)
     return info
 
 

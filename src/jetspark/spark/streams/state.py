@@ -8,6 +8,7 @@ because the address is probably wrong then.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from jetspark.jetstream import StreamInfo
@@ -61,9 +62,10 @@ class StreamStates:
             and timer.wait()
         ):
             self.infos = self._call_with_connection(self._request_infos)
-        self.extents = {
-            stream: StreamExtent.of(info, self._options.read.subjects) for stream, info in self.infos.items()
-        }
+        read = self._options.read
+        self.extents = {stream: StreamExtent.of(info, read.subjects) for stream, info in self.infos.items()}
+        if read.objects is not None:  # chunks and descriptions are purged with each change of an object
+            self.extents = {name: replace(each, drops_single_messages=True) for name, each in self.extents.items()}
         return self.extents
 
     def sequence_at(self, stream: str, ns: int) -> int:

@@ -13,17 +13,15 @@ from jetspark.aio.jetstream._drivers.object_store import ObjectStoreCore
 from jetspark.engine.object_read import (
     ChunkTable,
     ChunkTables,
+    LinkTarget,
     ObjectRead,
     check_digest,
     check_range,
 )
 from jetspark.jetstream.buckets import OBJECTS
 from jetspark.jetstream.errors import (
-    BucketNotFoundError,
     Error,
-    LinkError,
     ObjectChangedError,
-    ObjectNotFoundError,
     SubscriptionClosedError,
 )
 from jetspark.jetstream.object_store import ObjectInfo
@@ -134,24 +132,17 @@ async def find_object(
     link = info.link
     if link is None:
         return store, info
-    where = f"{store.bucket}: link {name!r}"
-    if not link.name:
-        raise LinkError(f"{where} leads to bucket {link.bucket!r}, which is no object; open the bucket")
-    target = f"object {link.name!r} of bucket {link.bucket!r}"
+    target = LinkTarget(store.bucket, name, link)
     try:
         place = store
         own = {store.prefix, OBJECTS.subjects_of(store.bucket)}  # two, if it is a mirror
-        if OBJECTS.subjects_of(link.bucket) not in own:
-            stream = OBJECTS.stream_of(link.bucket)
-            place = ObjectStoreCore(store.js, await get_bucket_info(store.js, link.bucket, stream, timeout))
-        found = await place.get_info(link.name, timeout)
-    except (ObjectNotFoundError, BucketNotFoundError):
-        text = f"{where}: its target, {target}, does not exist"
-        raise ObjectNotFoundError(text, bucket=store.bucket, name=name) from None
-    except ValueError as error:
-        raise LinkError(f"{where} cannot be followed to {target}: {error}") from None
-    if found.link is not None:
-        raise LinkError(f"{where} leads to {target}, which is a link, too")
+        if OBJECTS.subjects_of(target.bucket) not in own:
+            stream = OBJECTS.stream_of(target.bucket)
+            place = ObjectStoreCore(store.js, await get_bucket_info(store.js, target.bucket, stream, timeout))
+        found = await place.get_info(target.name, timeout)
+    except (LookupError, ValueError) as error:
+        raise target.failed(error) from None
+    target.check(found)
     return place, found
 
 
