@@ -1,9 +1,11 @@
-"""Object stores as sources: options, globs, partitions, and the rows of batches and streams."""
+"""Object stores as sources: the rows of batches and streams."""
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +13,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import StructType
 from tests.bulk.object_stores import make
 from tests.bulk.streams import Streams, create, read, until
+from tests.spark.micro_batches import Offset, latest, nexts
 from tests.spark.support import Nats
 
 from jetspark import bulk
@@ -24,6 +28,7 @@ from jetspark.errors import (
     BadObjectError,
     BucketNotFoundError,
     ConfigError,
+    DataLossError,
     DigestMismatchError,
     LinkError,
     ObjectIncompleteError,
@@ -35,10 +40,10 @@ from jetspark.jetstream.object_store.config import ObjectStoreConfig, stream_con
 from jetspark.jetstream.object_store.info import encode_info
 from jetspark.jetstream.object_store.names import chunk_subject, meta_subject, new_nuid
 from jetspark.spark.options.batch import read_options
-from jetspark.spark.options.globs import parse_glob
 from jetspark.spark.options.stream_read import stream_read_options
 from jetspark.spark.read.object_reader import ObjectReader
-from jetspark.spark.read.objects import object_schema, pack
+from jetspark.spark.read.object_stream_reader import ObjectStreamReader
+from jetspark.spark.read.objects import object_schema
 
 Row = dict[str, Any]
 
@@ -83,6 +88,13 @@ class Store:
         reader = self.reader(schema, **options)
         return rows(reader, reader.partitions())
 
+    def stream_reader(self, **options: str) -> ObjectStreamReader:
+        given = {"servers": self.nats.url, "objects": self.target.bucket, **options}
+        return ObjectStreamReader(object_schema(), stream_read_options(given))
+
+    def micro_batch(self, reader: ObjectStreamReader, start: Offset, end: Offset) -> list[Row]:
+        return rows(reader, reader.partitions(start, end))
+
     def found(self, **options: str) -> dict[str, bytes]:
         return {row["path"]: row["content"] for row in self.batch(**options)}
 
@@ -90,7 +102,7 @@ class Store:
         bulk.publish(self.nats.connection, pa.record_batch({"subject": [subject], "data": [data]}))
 
 
-def rows(reader: ObjectReader, parts: list[InputPartition]) -> list[Row]:
+def rows(reader: ObjectReader | ObjectStreamReader, parts: list[InputPartition]) -> list[Row]:
     shipped: list[InputPartition] = pickle.loads(pickle.dumps(parts))
     return [row for part in shipped for batch in reader.read(part) for row in batch.to_pylist()]
 
@@ -104,100 +116,6 @@ def sent_bytes(nats: Nats) -> int:
 @pytest.fixture
 def store(nats: Nats) -> Store:
     return Store(nats)
-
-
-# -- options, globs, partitions --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"stream": "S"}, "options objects and stream contradict each other"),
-        ({"bucket": "b"}, "options bucket and objects contradict each other"),
-        ({"subject": "s"}, "options objects and subject contradict each other"),
-        ({"readMode": "all"}, "options objects and readMode contradict each other"),
-        ({"includeHeaders": "true"}, "options objects and includeHeaders contradict each other"),
-        ({"minPartitions": "2"}, "options objects and minPartitions contradict each other"),
-        ({"keys": "a"}, "option keys needs option bucket"),
-        ({"startingOffsets": '{"other": 1}'}, "names objects other, which is not in option objects: files"),
-        ({"objects": "a.b"}, "option objects is 'a.b': bucket name 'a.b' must be made of letters"),
-        ({"maxObjectSize": "2g"}, "a value in Spark has at most 2147483647 bytes"),
-        ({"maxPartitionBytes": "0"}, "option maxPartitionBytes is '0'"),
-        ({"pathGlobFilter": "[a"}, r"option pathGlobFilter is '\[a': it is no glob"),
-        ({"commitMode": "purge"}, "options objects and commitMode = purge contradict each other"),
-    ],
-)
-def test_options_that_do_not_fit_objects_are_refused(given: dict[str, str], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        stream_read_options({"objects": "files", **given})
-
-
-def test_a_batch_of_objects_has_no_range_and_its_options_need_a_store() -> None:
-    for name, value in (("startingOffsets", "earliest"), ("endingTimestamp", "1")):
-        with pytest.raises(ConfigError, match=f"option {name} is for streaming reads of objects"):
-            read_options({"objects": "files", name: value})
-    for name, value in (("pathGlobFilter", "*"), ("ignoreCorruptFiles", "true"), ("maxObjectSize", "1m")):
-        with pytest.raises(ConfigError, match=f"option {name} needs option objects"):
-            read_options({"stream": "S", name: value})
-    options = read_options({"objects": "files", "pathGlobFilter": "*.{jpg,png}"})
-    assert options.streams == ("OBJ_files",)
-    assert pickle.loads(pickle.dumps(options)) == options
-
-
-@pytest.mark.parametrize(
-    ("glob", "fitting", "other"),
-    [
-        ("*.png", ["a.png", "dir/a.png", ".png"], ["a.PNG", "a.png.txt", "a-png"]),
-        ("dir/*", ["dir/a", "dir/a/b", "dir/"], ["a/dir/b", "dir"]),
-        ("**a", ["a", "bba"], ["ab"]),
-        ("?", ["a", "ä", "\n"], ["", "ab"]),
-        ("[a-c]x", ["ax", "cx"], ["dx", "-x"]),
-        ("[^a-c]", ["d", "^"], ["a"]),
-        ("[!a]", ["b"], ["a"]),
-        ("[a^[]", ["a", "^", "["], ["]"]),
-        ("[\\]-]", ["]", "-"], ["\\"]),
-        ("{a,b{1,2}}.c", ["a.c", "b1.c", "b2.c"], ["b.c", "a,c"]),
-        ("a,b}", ["a,b}"], ["a"]),
-        ("\\*\\{", ["*{"], ["a{"]),
-        ("a.b+(c)$", ["a.b+(c)$"], ["aXb+(c)$"]),
-    ],
-)
-def test_a_glob_matches_whole_names(glob: str, fitting: list[str], other: list[str]) -> None:
-    pattern = parse_glob(glob)
-    assert [name for name in fitting + other if pattern.fullmatch(name)] == fitting
-
-
-@pytest.mark.conformance("KSP-18")
-@pytest.mark.parametrize("glob", ["", "[", "[]", "[^]", "[a", "{a", "{a,{b}", "a\\", "[a\\", "[z-a]"])
-def test_a_bad_glob_is_refused(glob: str) -> None:
-    with pytest.raises(ConfigError, match=r"option pathGlobFilter is .*: it is (no glob|empty)"):
-        read_options({"objects": "files", "pathGlobFilter": glob})
-
-
-@pytest.mark.conformance("KSP-19")
-@pytest.mark.parametrize(
-    ("sizes", "packed"),
-    [
-        ([], []),
-        ([0, 0, 0], [[0, 1, 2]]),
-        ([4, 6, 1], [[0, 1], [2]]),
-        ([10, 10], [[0], [1]]),
-        ([3, 11, 3, 99, 3, 3], [[0, 2, 4], [1], [3], [5]]),
-    ],
-)
-def test_objects_are_packed_by_their_size_and_larger_ones_are_alone(sizes: list[int], packed: list[list[int]]) -> None:
-    assert pack(sizes, 10) == packed
-
-
-def test_a_schema_has_columns_of_objects_only() -> None:
-    options = read_options({"objects": "files"})
-    for schema, words in (
-        (StructType().add("name", "string"), "there is no column name to read; the columns of objects are: path"),
-        (StructType().add("content", "string"), "column content can only be read as binary"),
-        (StructType().add("path", "string").add("PATH", "string"), "the schema has the column path twice"),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            ObjectReader(schema, options)
 
 
 # -- batches ---------------------------------------------------------------------------------------------------------
@@ -309,6 +227,60 @@ def test_objects_that_change_after_the_planning_are_read_as_they_are_then(
     assert list(store.found(ignoreMissingFiles="true")) == ["a", "d", "c"]
 
 
+# -- streams ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.conformance("KSP-20")
+def test_changes_of_objects_are_rows_and_a_replaced_one_is_left_to_the_newer(store: Store, nats: Nats) -> None:
+    store.put(old=b"0")
+    reader = store.stream_reader()
+    start = reader.initialOffset()
+    assert nexts(start) == [3]  # the default is latest: after a chunk and a description
+    store.put(a=b"1", b=b"2" * 2_000_000, gone=b"3", empty=b"")
+    store.put(a=b"newer")
+    store.link("l", "b")
+    store.link("bucket", None)
+    end = latest(reader, start)
+    assert [(row["path"], row["length"]) for row in store.micro_batch(reader, start, end)] == [
+        ("b", 2_000_000), ("gone", 1), ("empty", 0), ("a", 5), ("l", 2_000_000),
+    ]  # fmt: skip
+    parts = reader.partitions(start, end)
+    store.put(b=b"replaced", empty=b"x")
+    store.writer.delete("gone")
+    assert [(row["path"], row["content"]) for row in rows(reader, parts)] == [
+        ("empty", b""), ("a", b"newer"), ("l", b"replaced"),
+    ]  # fmt: skip
+    repeated = store.micro_batch(store.stream_reader(), start, end)  # after a restart
+    assert [(row["path"], row["content"]) for row in repeated] == [("a", b"newer"), ("l", b"replaced")]
+    last = latest(reader, end)
+    assert [(row["path"], row["content"]) for row in store.micro_batch(reader, end, last)] == [
+        ("b", b"replaced"), ("empty", b"x"),
+    ]  # fmt: skip
+    streams = reader.reportLatestOffset()["streams"]
+    assert isinstance(streams, dict)
+    assert streams[store.target.stream]["subjects"] == [f"{store.target.subjects}M.>"]
+    whole = store.stream_reader(startingOffsets="earliest", pathGlobFilter="?")
+    begin = whole.initialOffset()
+    assert [row["path"] for row in store.micro_batch(whole, begin, latest(whole, begin))] == ["a", "l", "b"]
+    some = store.stream_reader(startingOffsets=json.dumps({store.target.bucket: nexts(end)[0]}))
+    begin = some.initialOffset()
+    assert [row["path"] for row in store.micro_batch(some, begin, latest(some, begin))] == ["b", "empty"]
+    begin, steps = whole.initialOffset(), []
+    while (reached := latest(whole, begin, ReadMaxRows(4))) != begin:
+        steps.append([row["path"] for row in store.micro_batch(whole, begin, reached)])
+        begin = reached
+    assert [step for step in steps if step] == [["a", "l"], ["b"]]
+    nats.delete(store.target.stream)
+    with pytest.raises(BucketNotFoundError):
+        latest(reader, last)
+    create(nats.connection, stream_config(ObjectStoreConfig(bucket=store.target.bucket)))
+    store.put(new=b"n")
+    with pytest.raises(DataLossError, match="it was deleted and created again"):
+        latest(store.stream_reader(), last)
+    lossy = store.stream_reader(failOnDataLoss="false")
+    assert [row["path"] for row in store.micro_batch(lossy, last, latest(lossy, last))] == ["new"]
+
+
 # -- with Spark ------------------------------------------------------------------------------------------------------
 
 
@@ -335,3 +307,26 @@ def test_spark_reads_objects_as_it_reads_files(spark: SparkSession, store: Store
     with pytest.raises(PySparkException, match=r"ObjectIncompleteError.*'a\.png' cannot be read"):
         load().collect()
     assert sorted(row.path for row in load(ignoreCorruptFiles="true").collect()) == ["b.txt", "empty.png"]
+
+
+@pytest.mark.spark
+def test_a_query_returns_each_object_that_is_put(spark: SparkSession, store: Store, tmp_path: Path) -> None:
+    def run() -> list[tuple[str, bytes]]:
+        source = spark.readStream.format("jetstream").options(servers=store.nats.url, objects=store.target.bucket)
+        rows = source.option("startingOffsets", "earliest").load().select("path", "content")
+        query = (
+            rows.writeStream.format("parquet")
+            .option("path", str(tmp_path / "rows"))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return sorted((row.path, bytes(row.content)) for row in spark.read.parquet(str(tmp_path / "rows")).collect())
+
+    store.put(a=b"1", b=b"2")
+    store.put(a=b"3")
+    assert run() == [("a", b"3"), ("b", b"2")]
+    store.put(b=b"4", c=b"")
+    store.writer.delete("a")
+    assert run() == [("a", b"3"), ("b", b"2"), ("b", b"4"), ("c", b"")]

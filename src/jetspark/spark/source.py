@@ -12,6 +12,7 @@ from jetspark.spark.options.stream_write import stream_write_options
 from jetspark.spark.read.batch_reader import FilteringReader, JetStreamReader
 from jetspark.spark.read.entries import entry_schema
 from jetspark.spark.read.object_reader import ObjectReader
+from jetspark.spark.read.object_stream_reader import ObjectStreamReader
 from jetspark.spark.read.objects import object_schema
 from jetspark.spark.read.snapshot_reader import FilteringSnapshotReader, SnapshotReader
 from jetspark.spark.read.stream_reader import JetStreamStreamReader
@@ -60,7 +61,8 @@ class JetStreamDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> JetStreamStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of micro-batches. Raises ConfigError as `reader` does."""
-        return JetStreamStreamReader(schema, stream_read_options(RedactedOptions(self.options)))
+        options = stream_read_options(RedactedOptions(self.options))
+        return (JetStreamStreamReader if options.read.objects is None else ObjectStreamReader)(schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> JetStreamWriter | ObjectBatchWriter:
         """Return the writer of a batch. Raises ConfigError as `reader` does, and for the mode `overwrite`."""
