@@ -201,8 +201,9 @@ def request_many(
     deadline = time.monotonic() + target.limits.timeout
     target.connection.publish(request.subject(target.prefix), request.payload(), reply=reply, deadline=deadline)
     ours_only = pa.scalar(reply.encode(), pa.binary())
+    target_bytes = min(TARGET_BYTES, target.limits.max_batch_bytes or TARGET_BYTES)
     while True:
-        table = target.connection.read(deadline, target_bytes=TARGET_BYTES)
+        table = target.connection.read(deadline, target_bytes=target_bytes)
         if table is not None:
             ours = table.lines.sid == sid
             answers = ours & np.asarray(pc.equal(table.lines.subjects(), ours_only))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -208,14 +208,11 @@ class ObjectGetter:
         """Yield the chunks that come after those that were read."""
         subject = chunk_subject(place.subjects, info.nuid)
         if place.direct and read.bytes_left <= SMALL_READ and read.chunks_left <= DIRECT_BATCH:
-            try:
+            with suppress(Error):  # an old server, a lost session, a replica that lags: a scan finds out, and retries
                 yield from self._few_chunks(place, subject, read)
-            except RequestTimeoutError:
-                raise
-            except Error:  # an old server, a lost session, or a replica that lags: the scan finds out
-                pass
             if read.complete:
                 return
+            request_with_retry(self._connection, lambda: None, self._retry_timeout)  # a scan needs an open connection
         with scan(
             self._connection,
             place.stream,
@@ -230,7 +227,8 @@ class ObjectGetter:
             yield from batches
 
     def _few_chunks(self, place: ObjectPlace, subject: str, read: ObjectRead) -> Generator[pa.RecordBatch]:
-        limits = ReadLimits(DIRECT_BATCH, READ_BYTES, READ_BYTES, self._timeout, self._retry_timeout)
+        size = max(read.bytes_left, 1)  # what is waited for, before the chunks are handed out
+        limits = ReadLimits(DIRECT_BATCH, size, READ_BYTES, self._timeout, self._retry_timeout)
         source = DirectGetSource(ReadTarget(self._connection, place.stream, (subject,), self._prefix, limits))
         schema = scan_schema(_COLUMNS)
         progress = RangeProgress(max(read.next_sequence, 1), _NO_END)

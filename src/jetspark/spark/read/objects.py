@@ -46,6 +46,8 @@ _log: Final = logging.getLogger(__name__)
 META_COLUMNS: Final = ("subject", "data", "sequence", "timestamp_ns")
 """Columns of messages that make a description."""
 _CONTENT: Final = "content"
+_MAX_BATCH_BYTES: Final = 1 << 30
+"""Most bytes of several contents in one record batch; Arrow has room for twice as many."""
 _TYPES: Final[Mapping[str, tuple[DataType, ...]]] = {
     "path": (StringType(),),
     "modificationTime": (TimestampType(),),
@@ -195,21 +197,23 @@ class ObjectRows:
         """
         options = self._options
         begun: list[tuple[str, ObjectInfo, memoryview | None]] = []
-        size = 0
+        size, limit = 0, min(options.batch_bytes, _MAX_BATCH_BYTES)
         with borrow_connection(options.server.connect, options.retry_timeout) as connection:
             getter = self._getter(connection)
             for row in part.rows:
-                if begun and (size + row.info.size > options.batch_bytes or len(begun) >= options.batch_rows):
-                    yield self._batch(begun)
-                    begun, size = [], 0
                 try:
                     found = self._load(getter, part.place, row)
                 except Error as error:
                     self._leave_out(part.place, row.path, error)
                     continue
-                if found is not None:
-                    begun.append((row.path, *found))
-                    size += 0 if found[1] is None else len(found[1])
+                if found is None:
+                    continue
+                length = 0 if found[1] is None else len(found[1])
+                if begun and (size + length > limit or len(begun) >= options.batch_rows):
+                    yield self._batch(begun)
+                    begun, size = [], 0
+                begun.append((row.path, *found))
+                size += length
         if begun:
             yield self._batch(begun)
 
