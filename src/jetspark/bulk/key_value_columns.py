@@ -143,7 +143,6 @@ def _scalar_operation(header: str, value: str) -> str:
 
 
 _OPERATIONS: Final = (_PUT, "DEL", "PURGE", _EXPIRED)
-_NAMES: Final = pa.array(_OPERATIONS, pa.string())
 _KNOWN: Final = {names.MARKER_REASON: ("MaxAge", "Purge", "Remove"), KV_OPERATION: ("DEL", "PURGE")}
 """Values of the headers that differ in what they mean, and other values. The second header takes precedence."""
 
@@ -179,7 +178,11 @@ def _code(header: str, value: str) -> int:
 
 
 def _operation_names(codes: _Codes) -> pa.StringArray:
-    return _NAMES.take(pa.array(codes)) if codes.any() else pa.repeat(pa.scalar(_PUT), len(codes))
+    return (
+        pa.array(_OPERATIONS, pa.string()).take(pa.array(codes))
+        if codes.any()
+        else pa.repeat(pa.scalar(_PUT), len(codes))
+    )
 
 
 def _without_prefix(subjects: pa.StringArray, prefix: str) -> pa.StringArray:
