@@ -18,15 +18,16 @@ COUNT = 3000
 
 
 @pytest.fixture
-def consumer() -> Iterator[Consumer]:
-    """A consumer of a stream with messages of one byte to 100."""
+def consumer(request: pytest.FixtureRequest) -> Iterator[Consumer]:
+    """A consumer of a stream with messages of one byte to 100. Its parameter: how many it delivers without an ack."""
+    pending: int = getattr(request, "param", COUNT)
     with NatsServer() as server, sync.connect(server.url) as connection:
         js = connection.jetstream()
         stream = js.create_stream(name="S", subjects=["s"])
         for number in range(COUNT):
             js.publish_async("s", b"x" * (number % 100 + 1))
         js.publish_async_completed()
-        yield stream.create_consumer(durable_name="c", ack_policy="explicit", max_ack_pending=COUNT)
+        yield stream.create_consumer(durable_name="c", ack_policy="explicit", max_ack_pending=pending)
 
 
 def test_handlers_run_at_the_same_time_in_threads_of_their_own(consumer: Consumer) -> None:
@@ -67,6 +68,7 @@ def test_many_threads_count_each_byte_once(consumer: Consumer) -> None:
     assert len(sizes) == COUNT
 
 
+@pytest.mark.parametrize("consumer", [3], indirect=True)  # so that no handler gets a second message
 def test_stop_waits_for_the_running_handlers(consumer: Consumer) -> None:
     running = threading.Barrier(4)
     go = threading.Event()
@@ -84,6 +86,7 @@ def test_stop_waits_for_the_running_handlers(consumer: Consumer) -> None:
     assert not ended
     go.set()
     stopping.join(20)
+    assert not stopping.is_alive()
     assert sorted(ended) == [1, 2, 3]
 
 
