@@ -159,11 +159,16 @@ def _lowered(value: Any, loop: asyncio.AbstractEventLoop | None) -> Any:
     """Return the value in the form of the blocking front."""
     if type(value) is Carried:
         return value.inner
-    if isinstance(value, list | tuple | Iterator):
+    if isinstance(value, list | tuple) or _is_plain_iterator(value):
         return [_lowered(each, loop) for each in value]
     if loop is not None and (inspect.isroutine(value) or isinstance(value, partial)):
         return partial(_call_back, loop, value)
     return value
+
+
+def _is_plain_iterator(value: Any) -> bool:
+    """Return whether a value is only an iterator, such as a generator; files and readers of Arrow are more."""
+    return isinstance(value, Iterator) and type(value).__module__ == "builtins"
 
 
 def _call_back(loop: asyncio.AbstractEventLoop, callback: Callable[..., Any], *args: Any) -> Any:
