@@ -99,7 +99,8 @@ class Carried:
         return bool(self.inner)
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        return self if isinstance(self.inner, Iterator) else _iterate(iter(self.inner))
+        found = iter(self.inner)  # a consume begins another reader
+        return self if found is self.inner else _iterate(found)
 
     async def __anext__(self) -> Any:
         entry = await asyncio.to_thread(next, self.inner, _END)
