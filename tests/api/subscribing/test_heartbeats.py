@@ -115,12 +115,14 @@ async def test_the_number_of_missed_heartbeats_can_be_chosen(
     with NatsServer(config=profile.config) as server:
         async with open_ground(front, profile, server) as ground, side(ground) as own:
             stream = await ground.stream()
-            await own.js.subscribe(f"{stream.name}.a", idle_heartbeat=2 * BEAT, heartbeat_alarm_factor=6)
+            subject = f"{stream.name}.a"
+            subscription = await own.js.subscribe(subject, idle_heartbeat=2 * BEAT, heartbeat_alarm_factor=6)
             begin = time.monotonic()
             server.pause()
             await reported_error(own.events, MissedHeartbeatError)
             assert time.monotonic() - begin > 4.5 * 2 * BEAT
             server.resume()
+            assert not subscription.closed
 
 
 @pytest.mark.conformance("HBM-06")
