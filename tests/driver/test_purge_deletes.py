@@ -1,4 +1,4 @@
-"""The purges of markers: many at a time, but not all, and none is left behind by an error or a cancellation."""
+"""The purges of markers: many at a time, but not all, and none is left running by an error or a cancellation."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_why_chunks_are_missing() -> None:
         ("replaced", 4): ObjectChangedError,
         ("same", 3): ObjectIncompleteError,
         ("same", 0): ObjectIncompleteError,
-        ("same", 4): type(None),  # the replica lags behind
+        ("same", 4): type(None),  # the replica has not copied them yet
     }
     current = {None: None, "deleted": info(deleted=True), "replaced": info("M"), "same": info()}
     found = {(state, stored): type(why_missing(WHERE, info(), current[state], stored)) for state, stored in expected}

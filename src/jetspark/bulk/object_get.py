@@ -200,7 +200,7 @@ class ObjectGetter:
                 waited += REPLICA_WAIT
                 if waited > self._timeout:
                     raise RequestTimeoutError(f"{where}: the replica that answers lacks chunks for {self._timeout:g} s")
-                time.sleep(REPLICA_WAIT)
+                time.sleep(REPLICA_WAIT)  # nothing reports that the replica has copied them
         check_digest(where, info, digest.digest())
         return content.data
 

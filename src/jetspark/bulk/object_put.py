@@ -217,7 +217,7 @@ class ObjectWriter:
             case SendChunks(nuid, find):
                 return self._send(nuid, find)
             case FindMeta(name, _, pause):
-                time.sleep(pause)
+                time.sleep(pause)  # nothing reports that the write of the other client has ended
                 return self._find(name)
             case WriteMeta(info, expected):
                 return self._write_meta(info, expected)

@@ -2,7 +2,7 @@
 
 A read is complete with as many chunks and bytes as the object's description says; the digest is compared after that.
 Chunks that are missing have one of three reasons: the object was replaced or deleted meanwhile, the content is damaged,
-or the replica that answers lags behind the leader.
+or the replica that answers has not copied the newest messages yet.
 
 A range needs the sizes of all chunks, because other clients store chunks of different sizes. A read of their headers
 brings them. They belong to the id of the content, so they are kept for the next range.
@@ -190,8 +190,8 @@ def why_missing(where: str, info: ObjectInfo, current: ObjectInfo | None, stored
     Returns
     -------
     Error | None
-        ObjectChangedError or ObjectIncompleteError. None if the leader has all chunks: the replica that answered lags
-        behind.
+        ObjectChangedError or ObjectIncompleteError. None if the leader has all chunks: the replica that answered
+        has not copied them yet.
     """
     if current is None or current.deleted:
         return ObjectChangedError(f"{where} was deleted while it was read")

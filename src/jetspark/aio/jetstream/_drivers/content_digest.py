@@ -30,7 +30,7 @@ class ContentDigest:
         self._job: Future[None] | None = None
 
     async def add(self, *chunks: Payload) -> None:
-        """Add chunks, which must not be changed later. Waits while the thread is far behind.
+        """Add chunks, which must not be changed later. May wait until the thread has hashed earlier ones.
 
         If it is cancelled, the chunks were added.
         """
