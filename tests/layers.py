@@ -29,7 +29,7 @@ FRONTS: Final = ("aio", "sync")
 PROFILES: Final = ("default", "v2_domain", "private_inbox")
 """Names of the server profiles, which `tests.fronts` defines."""
 MOST_RERUNS: Final = 2
-_WITHOUT_IO: Final = frozenset({"driver", "engine", "jetstream", "tools", "wire"})
+_WITHOUT_IO: Final = frozenset({"driver", "engine", "jetstream", "payload", "tools", "wire"})
 _SERVERS: Final = frozenset({"jetstream_server"})
 """Fixtures that start a server in these folders, for a few tests."""
 

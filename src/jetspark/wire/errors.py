@@ -38,6 +38,7 @@ __all__ = [
     "NoServersError",
     "NoStreamResponseError",
     "OutboundBufferLimitError",
+    "PayloadError",
     "PermissionsViolationError",
     "ProtocolError",
     "PublishTimeoutError",
@@ -309,6 +310,10 @@ class InvalidAckError(Error, ValueError):
 
 class InvalidReplyError(Error, ValueError):
     """A reply of the JetStream API is neither the expected JSON nor an error."""
+
+
+class PayloadError(Error, ValueError):
+    """The payload of a message cannot be decoded into the columns that were asked for, or a row cannot be encoded."""
 
 
 class PublishTimeoutError(RequestTimeoutError):

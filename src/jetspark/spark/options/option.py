@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-__all__ = ["Option", "Use"]
+__all__ = ["NONE", "Option", "Use"]
 
+NONE: Final = "none"
+"""The default of an option that has none, for the documentation."""
 T_co = TypeVar("T_co", covariant=True)
 
 

@@ -1,0 +1,97 @@
+"""The formats of payloads: each decodes a column of payloads into rows, and encodes rows into payloads."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.payload.options import parse_format_options
+from jetspark.wire.arguments import nearest_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FORMATS", "BadRecord", "Decoded", "PayloadFormat", "make_format"]
+
+FORMATS: Final[Mapping[str, str]] = {"text": "jetspark.payload.text"}
+"""The module of each format. Its function create(schema, options) returns the format."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A payload that cannot be decoded.
+
+    Attributes
+    ----------
+    row
+        Its row in the decoded column.
+    reason
+        The fault of the payload: one line of limited length.
+    """
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The rows of a column of payloads.
+
+    Attributes
+    ----------
+    rows
+        One row for each payload, with exactly the schema of the format. A bad record is null in the columns that could
+        not be read.
+    bad
+        The bad records, in the order of their rows.
+    """
+
+    rows: pa.RecordBatch
+    bad: Sequence[BadRecord] = ()
+
+
+class PayloadFormat(Protocol):
+    """A format of payloads with a schema and options. It is picklable, and has no state between two calls."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the decoded rows, and of the rows to encode."""
+
+    def decode(self, payloads: pa.BinaryArray) -> Decoded:
+        """Decode payloads. A payload that cannot be decoded is a bad record, never an exception."""
+
+    def encode(self, rows: pa.RecordBatch) -> pa.BinaryArray:
+        """Encode rows.
+
+        Raises
+        ------
+        PayloadError
+            A row cannot be encoded; the error names row and column.
+        """
+
+
+def make_format(name: str, schema: pa.Schema, options: Mapping[str, str] | None = None) -> PayloadFormat:
+    """Return a format.
+
+    Parameters
+    ----------
+    name
+        Name of a format in `FORMATS`.
+    schema
+        Columns to decode or to encode.
+    options
+        Options of the format by their names in camel case, as text; see `jetspark.payload.options`.
+
+    Raises
+    ------
+    ConfigError
+        There is no such format or option, or the format cannot give a column of the schema.
+    """
+    if name not in FORMATS:
+        nearest = nearest_name(name, FORMATS, cutoff=0.0)
+        raise ConfigError(f"there is no payload format {name!r}; did you mean {nearest}? All: {', '.join(FORMATS)}")
+    values = parse_format_options(name, options or {})
+    return cast("PayloadFormat", importlib.import_module(FORMATS[name]).create(schema, values))
