@@ -5,5 +5,15 @@ The import needs neither numpy nor pyarrow. `jetspark.bulk` and `jetspark.spark`
 
 from jetspark.payload.formats import BadRecord, Decoded, PayloadFormat, make_format
 from jetspark.payload.modes import ParseMode
+from jetspark.payload.rows import DecodedRows, DecodeOptions, RowDecoder
 
-__all__ = ["BadRecord", "Decoded", "ParseMode", "PayloadFormat", "make_format"]
+__all__ = [
+    "BadRecord",
+    "DecodeOptions",
+    "Decoded",
+    "DecodedRows",
+    "ParseMode",
+    "PayloadFormat",
+    "RowDecoder",
+    "make_format",
+]

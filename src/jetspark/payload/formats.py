@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.payload.options import parse_format_options
@@ -53,6 +53,7 @@ class Decoded:
     bad: Sequence[BadRecord] = ()
 
 
+@runtime_checkable
 class PayloadFormat(Protocol):
     """A format of payloads with a schema and options. It is picklable, and has no state between two calls."""
 

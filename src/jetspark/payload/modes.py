@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,8 @@ def kept_rows(decoded: Decoded) -> NDArray[np.bool_]:
     return kept
 
 
-def check_fail_fast(decoded: Decoded, place: str) -> None:
-    """Raise a PayloadError for the first bad record; `place` says where the payloads are from."""
+def check_fail_fast(decoded: Decoded, place: Callable[[int], str]) -> None:
+    """Raise a PayloadError for the first bad record; `place` says where the payload of a row is from."""
     if decoded.bad:
         first = decoded.bad[0]
-        raise PayloadError(f"{place}, row {first.row}: {first.reason}; option mode = PERMISSIVE keeps such rows")
+        raise PayloadError(f"{place(first.row)}: {first.reason}; mode PERMISSIVE keeps such rows")
