@@ -12,7 +12,15 @@ from typing import Final, TypeVar
 from jetspark.jetstream.errors import ConfigError
 from jetspark.wire.arguments import nearest_name
 
-__all__ = ["FORMAT_OPTIONS", "FormatOption", "FormatOptions", "parse_format_options"]
+__all__ = [
+    "FORMAT_OPTIONS",
+    "FormatOption",
+    "FormatOptions",
+    "parse_boolean",
+    "parse_count",
+    "parse_format_options",
+    "parse_time_zone",
+]
 
 T = TypeVar("T")
 
@@ -48,7 +56,70 @@ class FormatOption:
     meaning: str
 
 
-FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = ()
+def parse_boolean(text: str) -> bool:
+    """Parse true or false."""
+    value = {"true": True, "false": False}.get(text.lower())
+    if value is None:
+        raise ValueError("it must be true or false")
+    return value
+
+
+def parse_count(text: str) -> int:
+    """Parse a number from 1 to 2147483647."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:11]) <= 2**31 - 1 and len(text) <= 10):
+        raise ValueError("it must be a number from 1 to 2147483647")
+    return int(text)
+
+
+def parse_time_zone(text: str) -> str:
+    """Parse the name of a time zone, or an offset such as +01:00."""
+    from jetspark.payload.time_zones import time_zone
+
+    time_zone(text)
+    return text
+
+
+def _switch(name: str, formats: tuple[str, ...], default: bool, meaning: str) -> FormatOption:
+    return FormatOption(name, formats, "true or false", parse_boolean, default, str(default).lower(), meaning)
+
+
+FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = (
+    FormatOption(
+        "timeZone", ("json",), "time zone", parse_time_zone, "UTC", "UTC; in Spark: the time zone of the session",
+        "The time zone of times whose text has none.",
+    ),
+    FormatOption(
+        "timestampFormat", ("json",), "pattern", str, "", "the formats of Spark's cast",
+        "The pattern of timestamps with time zone.",
+    ),
+    FormatOption(
+        "timestampNTZFormat", ("json",), "pattern", str, "", "the formats of Spark's cast",
+        "The pattern of timestamps without time zone.",
+    ),
+    FormatOption(
+        "dateFormat", ("json",), "pattern", str, "", "the formats of Spark's cast",
+        "The pattern of dates.",
+    ),
+    _switch("allowComments", ("json",), False, "Whether comments as in Java and C++ are ignored."),
+    _switch("allowSingleQuotes", ("json",), True, "Whether single quotes are quotes, too."),
+    _switch("allowUnquotedFieldNames", ("json",), False, "Whether names of fields need no quotes."),
+    _switch("allowNumericLeadingZeros", ("json",), False, "Whether numbers may start with zeros, as 007."),
+    _switch("allowNonNumericNumbers", ("json",), True, "Whether NaN, Infinity, -Infinity and +INF are numbers."),
+    _switch(
+        "allowBackslashEscapingAnyCharacter", ("json",), False,
+        "Whether a backslash may stand before every character.",
+    ),
+    _switch("allowUnquotedControlChars", ("json",), False, "Whether text may contain control characters, as tabs."),
+    FormatOption(
+        "maxNestingDepth", ("json",), "number", parse_count, 1000, "1000", "The deepest nesting of a payload.",
+    ),
+    FormatOption(
+        "maxNumLen", ("json",), "number", parse_count, 1000, "1000", "The longest number, in characters.",
+    ),
+    FormatOption(
+        "maxStringLen", ("json",), "number", parse_count, 20_000_000, "20000000", "The longest text, in characters.",
+    ),
+)  # fmt: skip
 """All options of formats, in the order of the documentation."""
 
 

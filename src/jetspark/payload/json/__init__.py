@@ -1,0 +1,1 @@
+"""JSON payloads <-> typed columns. The result equals that of Spark's from_json with the same schema and options."""
