@@ -19,6 +19,7 @@ from jetspark.spark.options.bucket import BucketOptions, check_bucket_write, mak
 from jetspark.spark.options.objects import ObjectReadOptions, make_object_options
 from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
+from jetspark.spark.options.payload import PayloadOptions, make_payload_options
 from jetspark.spark.options.server import ServerOptions, make_server_options
 from jetspark.spark.options.values import Position, PositionKind
 
@@ -85,6 +86,8 @@ class ReadOptions:
         The bucket whose entries are read; None if something else is read.
     objects
         The object store whose objects are read; None if something else is read.
+    payload
+        How payloads become columns; None if they stay bytes.
     """
 
     server: ServerOptions
@@ -104,6 +107,7 @@ class ReadOptions:
     last_per_subject: bool
     bucket: BucketOptions | None = None
     objects: ObjectReadOptions | None = None
+    payload: PayloadOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,8 @@ class WriteOptions:
         Most bytes of an object.
     skip_conflicts
         Whether rows for a bucket are skipped if their expected revision is wrong.
+    payload
+        How columns become payloads; None if the payload is one of them.
     """
 
     server: ServerOptions
@@ -153,6 +159,7 @@ class WriteOptions:
     skip_conflicts: bool = False
     objects: str | None = None
     max_object_size: int = 0
+    payload: PayloadOptions | None = None
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -204,6 +211,7 @@ def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
         last_per_subject=_is_last_per_subject(parsed, bucket),
         bucket=bucket,
         objects=objects,
+        payload=make_payload_options(parsed),
     )
 
 
@@ -264,6 +272,7 @@ def make_write_options(parsed: ParsedOptions) -> WriteOptions:
         skip_conflicts=parsed[table.ON_CONFLICT] == "skip",
         objects=parsed[table.OBJECTS],
         max_object_size=parsed[table.MAX_OBJECT_SIZE] or _MAX_WRITE_SIZE,
+        payload=make_payload_options(parsed),
     )
 
 

@@ -1,0 +1,99 @@
+"""The options of reads that decode payloads, and of writes that encode them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from jetspark.jetstream.errors import ConfigError
+from jetspark.payload.modes import ParseMode
+from jetspark.payload.options import FORMAT_OPTIONS, parse_format_options
+from jetspark.spark.options import table
+from jetspark.spark.options.option import Option
+from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
+
+__all__ = ["PayloadOptions", "make_payload_options"]
+
+_GENERAL: Final[tuple[Option[object], ...]] = (
+    table.METADATA_PREFIX,
+    table.MODE,
+    table.CORRUPT_RECORD_COLUMN,
+    table.SAMPLING_SIZE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadOptions:
+    """The checked options of payloads that are columns.
+
+    Attributes
+    ----------
+    format
+        Name of the format.
+    prefix
+        Prefix of the columns of messages.
+    mode
+        Treatment of payloads that cannot be decoded.
+    corrupt_column
+        Name of the column for their text, if the schema has it.
+    sampling_size
+        Number of messages from which fields are inferred.
+    format_options
+        Options of the format that were given, as text.
+    """
+
+    format: str
+    prefix: str
+    mode: ParseMode
+    corrupt_column: str
+    sampling_size: int
+    format_options: Mapping[str, str]
+
+
+def make_payload_options(parsed: ParsedOptions) -> PayloadOptions | None:
+    """Check the options of payloads; return None if payloads stay bytes.
+
+    Raises
+    ------
+    ConfigError
+        An option has no effect without `payloadFormat` or with this format, or has a wrong value; or the read or write
+        is of objects.
+    """
+    name = parsed[table.PAYLOAD_FORMAT]
+    given = {option.name: parsed[option] for option in table.OPTIONS_OF_FORMATS if option in parsed}
+    if name is None:
+        for option in _GENERAL:
+            if option in parsed:
+                raise ConfigError(
+                    f"option {option.name} needs option {table.PAYLOAD_FORMAT.name}: the format of the payloads"
+                )
+        for each in given:
+            raise ConfigError(
+                f"option {each} needs option {table.PAYLOAD_FORMAT.name} = {' or '.join(_formats_with(each))}"
+            )
+        return None
+    if table.OBJECTS in parsed:
+        raise conflicting_options(table.OBJECTS, table.PAYLOAD_FORMAT)
+    for each in given:
+        formats = _formats_with(each)
+        if name not in formats:
+            raise ConfigError(
+                f"options {each} and {table.PAYLOAD_FORMAT.name} = {name} contradict each other: {each} is an option of "
+                f"{' and '.join(formats)}"
+            )
+    texts = {each: text for each, text in given.items() if text is not None}
+    parse_format_options(name, texts)
+    return PayloadOptions(
+        format=name,
+        prefix=parsed[table.METADATA_PREFIX],
+        mode=ParseMode(parsed[table.MODE]),
+        corrupt_column=parsed[table.CORRUPT_RECORD_COLUMN],
+        sampling_size=parsed[table.SAMPLING_SIZE],
+        format_options=texts,
+    )
+
+
+def _formats_with(name: str) -> list[str]:
+    """Return the formats that have an option."""
+    return list(dict.fromkeys(each for option in FORMAT_OPTIONS if option.name == name for each in option.formats))
