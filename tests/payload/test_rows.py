@@ -71,7 +71,7 @@ def test_bad_records_may_be_left_out_and_are_counted(mode: ParseMode | str) -> N
 def test_a_bad_record_may_fail_the_read_and_the_error_names_the_message() -> None:
     rows = decoder(DecodeOptions(TEXT, "FAILFAST"), "data")
     with pytest.raises(
-        errors.PayloadError, match=r"^stream 'S', sequence 8: the payload is not UTF-8; mode PERMISSIVE"
+        errors.PayloadError, match=r"^stream 'S', sequence 8, subject b: the payload is not UTF-8; mode PERMISSIVE"
     ):
         rows.decode(MESSAGES)
     with pytest.raises(errors.PayloadError, match=r"^stream 'S', row 1: the payload"):

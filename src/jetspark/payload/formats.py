@@ -14,10 +14,22 @@ from jetspark.wire.arguments import nearest_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "BadRecord", "Decoded", "PayloadFormat", "make_format"]
+__all__ = [
+    "FORMATS",
+    "INFERRED_FROM_PAYLOADS",
+    "BadRecord",
+    "Decoded",
+    "PayloadFormat",
+    "infer_schema",
+    "make_format",
+]
 
 FORMATS: Final[Mapping[str, str]] = {"text": "jetspark.payload.text"}
 """The module of each format. Its function create(schema, options) returns the format."""
+INFERRED_FROM_PAYLOADS: Final = frozenset({"json", "csv"})
+"""Formats whose fields can only be found in payloads. The others have them in their options, or always the same."""
+_INFERENCE: Final[Mapping[str, str]] = {"json": "jetspark.payload.json.infer"}
+"""The module with the function infer_schema(payloads, options), if it is not the module of the format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +108,27 @@ def make_format(name: str, schema: pa.Schema, options: Mapping[str, str] | None 
         raise ConfigError(f"there is no payload format {name!r}; did you mean {nearest}? All: {', '.join(FORMATS)}")
     values = parse_format_options(name, options or {})
     return cast("PayloadFormat", importlib.import_module(FORMATS[name]).create(schema, values))
+
+
+def infer_schema(
+    name: str, payloads: pa.BinaryArray | None = None, options: Mapping[str, str] | None = None
+) -> pa.Schema:
+    """Return the columns of a format as payloads have them.
+
+    Parameters
+    ----------
+    name
+        Name of a format in `FORMATS`.
+    payloads
+        Payloads, for the formats in `INFERRED_FROM_PAYLOADS`; the others need none.
+    options
+        As of `make_format`.
+
+    Raises
+    ------
+    ConfigError
+        The options do not say what is needed, or nothing can be inferred.
+    """
+    values = parse_format_options(name, options or {})
+    module = importlib.import_module(_INFERENCE.get(name, FORMATS[name]))
+    return cast("pa.Schema", module.infer_schema(payloads, values))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DecodeOptions", "DecodedRows", "RowDecoder"]
 
-_POSITIONS: Final = ("sequence", "revision")
+_PLACE: Final = ("sequence", "revision", "subject", "key")
 """Columns by which an error names a message or an entry, if they are there."""
 
 
@@ -212,10 +212,9 @@ class RowDecoder:
         )
 
     def _place(self, messages: pa.RecordBatch, row: int) -> str:
-        for name in _POSITIONS:
-            if name in messages.schema.names:
-                return f"{self._where}, {name} {messages.column(name)[row].as_py()}".removeprefix(", ")
-        return f"{self._where}, row {row}".removeprefix(", ")
+        names = [name for name in _PLACE if name in messages.schema.names]
+        found = [f"{name} {messages.column(name)[row].as_py()}" for name in names] or [f"row {row}"]
+        return ", ".join(filter(None, [self._where, *found]))
 
 
 def _corrupt_records(payloads: pa.BinaryArray, decoded: Decoded, kind: pa.DataType) -> pa.Array:

@@ -11,7 +11,7 @@ from jetspark.jetstream.errors import ConfigError, PayloadError
 from jetspark.payload.formats import BadRecord, Decoded
 from jetspark.payload.options import FormatOptions
 
-__all__ = ["TextFormat", "create"]
+__all__ = ["TextFormat", "create", "infer_schema"]
 
 _BROKEN: Final = "the payload is not UTF-8"
 
@@ -59,3 +59,8 @@ def create(schema: pa.Schema, options: FormatOptions) -> TextFormat:  # noqa: AR
         columns = ", ".join(f"{field.name} {field.type}" for field in schema) or "none"
         raise ConfigError(f"payload format text gives one column of type string; the schema has: {columns}")
     return TextFormat(schema)
+
+
+def infer_schema(payloads: pa.BinaryArray | None, options: FormatOptions) -> pa.Schema:  # noqa: ARG001 - always the same
+    """Return the one column of text, `value`."""
+    return pa.schema([("value", pa.string())])

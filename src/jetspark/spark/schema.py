@@ -37,14 +37,17 @@ if TYPE_CHECKING:
 __all__ = [
     "HEADERS",
     "HEADERS_TYPE",
+    "READABLE_TYPES",
     "WRITABLE_HEADERS",
     "Projection",
     "WriteColumns",
     "check_columns",
     "check_write_types",
     "conform",
+    "is_one_of",
     "plan_projection",
     "read_schema",
+    "same_type",
     "write_columns",
 ]
 
@@ -52,7 +55,7 @@ HEADERS: Final = "headers"
 _TEXT: Final = StringType()
 HEADERS_TYPE: Final = MapType(_TEXT, ArrayType(_TEXT))
 
-_READABLE: Final[dict[str, tuple[DataType, ...]]] = {
+READABLE_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
     "subject": (_TEXT,),
     "data": (BinaryType(), _TEXT),
     HEADERS: (HEADERS_TYPE,),
@@ -72,8 +75,8 @@ _WRITABLE: Final[dict[str, tuple[DataType, ...]]] = {
 
 def read_schema(include_headers: bool) -> StructType:
     """Return the schema of a read: every column in its native type, `headers` only if requested."""
-    names = [name for name in _READABLE if include_headers or name != HEADERS]
-    return StructType([StructField(name, _READABLE[name][0]) for name in names])
+    names = [name for name in READABLE_TYPES if include_headers or name != HEADERS]
+    return StructType([StructField(name, READABLE_TYPES[name][0]) for name in names])
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def plan_projection(schema: StructType) -> Projection:
         A column does not exist or is there twice, or cannot be read as the given type.
     """
     columns, native, arrow = check_columns(
-        schema, _READABLE, lambda name: find_column(name, READABLE, "read", any_case=True), "messages"
+        schema, READABLE_TYPES, lambda name: find_column(name, READABLE, "read", any_case=True), "messages"
     )
     return Projection(columns, arrow, native)
 
@@ -148,10 +151,10 @@ def check_columns(
         name = find(field.name)
         if name in columns:
             raise ConfigError(f"the schema has the column {name} twice")
-        if not _is_one_of(field.dataType, types[name]):
+        if not is_one_of(field.dataType, types[name]):
             raise _wrong_type(field, types[name], "be read as")
         columns.append(name)
-        if _same_type(field.dataType, types[name][0]):
+        if same_type(field.dataType, types[name][0]):
             native.append(name)
     if not columns:
         raise ConfigError(f"the schema has no column; {noun} have {', '.join(types)}")
@@ -227,20 +230,21 @@ def check_write_types(
 ) -> None:
     """Check the types of the columns of a write. Raises ConfigError for the first wrong one."""
     for name, at in positions.items():
-        if not _is_one_of(schema[at].dataType, types[name]):
+        if not is_one_of(schema[at].dataType, types[name]):
             raise _wrong_type(schema[at], types[name], "be written from")
 
 
-def _is_one_of(have: DataType, types: tuple[DataType, ...]) -> bool:
-    return any(_same_type(have, wanted) for wanted in types)
+def is_one_of(have: DataType, types: tuple[DataType, ...]) -> bool:
+    """Whether a type is one of these, apart from the nullability of its parts."""
+    return any(same_type(have, wanted) for wanted in types)
 
 
-def _same_type(have: DataType, wanted: DataType) -> bool:
+def same_type(have: DataType, wanted: DataType) -> bool:
     """Whether two types are equal, apart from the nullability of their parts."""
     if isinstance(have, MapType) and isinstance(wanted, MapType):
-        return _same_type(have.keyType, wanted.keyType) and _same_type(have.valueType, wanted.valueType)
+        return same_type(have.keyType, wanted.keyType) and same_type(have.valueType, wanted.valueType)
     if isinstance(have, ArrayType) and isinstance(wanted, ArrayType):
-        return _same_type(have.elementType, wanted.elementType)
+        return same_type(have.elementType, wanted.elementType)
     if isinstance(have, DayTimeIntervalType):
         return isinstance(wanted, DayTimeIntervalType)
     return have == wanted

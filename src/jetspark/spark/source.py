@@ -1,16 +1,18 @@
-"""The data source of `format("jetstream")`. It opens no connection, and its import needs neither numpy nor pyarrow."""
+"""The data source of `format("jetstream")`. Its import needs neither numpy nor pyarrow."""
 
 from __future__ import annotations
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options.batch import common_read_options, read_options, write_options
 from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.stream_read import stream_read_options
 from jetspark.spark.options.stream_write import stream_write_options
 from jetspark.spark.read.batch_reader import FilteringReader, JetStreamReader
 from jetspark.spark.read.entries import entry_schema
+from jetspark.spark.read.inference import example_schema, inferred_schema, is_inferred_from_payloads
 from jetspark.spark.read.object_reader import ObjectReader
 from jetspark.spark.read.object_stream_reader import ObjectStreamReader
 from jetspark.spark.read.objects import object_schema
@@ -36,17 +38,32 @@ class JetStreamDataSource(DataSource):
     Options: `jetspark.spark.options.table`.
     """
 
+    _sampled = False  # Spark keeps this object, with what `schema` found out about the payloads
+
     @classmethod
     def name(cls) -> str:
         """Return the name for `format()`."""
         return "jetstream"
 
     def schema(self) -> StructType:
-        """Return the columns of a read; checks the options as well. Raises ConfigError."""
+        """Return the columns of a read; checks the options as well.
+
+        Fields of payloads may be inferred from the first messages. Only then a connection is opened.
+
+        Raises
+        ------
+        ConfigError
+            An option is wrong, or no schema can be inferred.
+        StreamNotFoundError, ConnectError, ...
+            Messages are needed, and cannot be read.
+        """
         # Spark asks for the schema before it says whether the read is a batch or a stream.
         options = common_read_options(RedactedOptions(self.options))
         if options.objects is not None:
             return object_schema()
+        if options.payload is not None:
+            self._sampled = is_inferred_from_payloads(options.payload)
+            return inferred_schema(options, options.payload)
         return (read_schema if options.bucket is None else entry_schema)(options.include_headers)
 
     def reader(self, schema: StructType) -> JetStreamReader | SnapshotReader | ObjectReader:
@@ -62,6 +79,11 @@ class JetStreamDataSource(DataSource):
     def streamReader(self, schema: StructType) -> JetStreamStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of micro-batches. Raises ConfigError as `reader` does."""
         options = stream_read_options(RedactedOptions(self.options))
+        if self._sampled and options.read.payload is not None:
+            raise ConfigError(
+                f"a streaming read with option payloadFormat = {options.read.payload.format} needs a schema, because "
+                f"the query reads messages that do not exist yet: {example_schema(options.read)}"
+            )
         return (JetStreamStreamReader if options.read.objects is None else ObjectStreamReader)(schema, options)
 
     def writer(self, schema: StructType, overwrite: bool) -> JetStreamWriter | ObjectBatchWriter:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jetspark.jetstream.errors import ConfigError
+from jetspark.payload.formats import PayloadFormat, make_format
 from jetspark.payload.modes import ParseMode
 from jetspark.payload.options import FORMAT_OPTIONS, parse_format_options
 from jetspark.spark.options import table
 from jetspark.spark.options.option import Option
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = ["PayloadOptions", "make_payload_options"]
 
+_TIME_ZONE: Final = "timeZone"
 _GENERAL: Final[tuple[Option[object], ...]] = (
     table.METADATA_PREFIX,
     table.MODE,
@@ -50,6 +55,19 @@ class PayloadOptions:
     sampling_size: int
     format_options: Mapping[str, str]
 
+    def make_format(self, schema: pa.Schema) -> PayloadFormat:
+        """Return the format with these columns. Raises ConfigError for a column that it cannot give."""
+        return make_format(self.format, schema, self.format_options)
+
+    def in_time_zone(self, planned: PayloadFormat, time_zone: str | None) -> PayloadFormat:
+        """Return a format that `make_format` made, for a session with this time zone."""
+        if time_zone is None or _TIME_ZONE in self.format_options or self.format not in _formats_with(_TIME_ZONE):
+            return planned
+        try:
+            return make_format(self.format, planned.schema, {**self.format_options, _TIME_ZONE: time_zone})
+        except ConfigError as error:
+            raise ConfigError(f"the time zone of the session: {error}; set option {_TIME_ZONE}") from None
+
 
 def make_payload_options(parsed: ParsedOptions) -> PayloadOptions | None:
     """Check the options of payloads; return None if payloads stay bytes.
@@ -79,8 +97,8 @@ def make_payload_options(parsed: ParsedOptions) -> PayloadOptions | None:
         formats = _formats_with(each)
         if name not in formats:
             raise ConfigError(
-                f"options {each} and {table.PAYLOAD_FORMAT.name} = {name} contradict each other: {each} is an option of "
-                f"{' and '.join(formats)}"
+                f"options {each} and {table.PAYLOAD_FORMAT.name} = {name} contradict each other: {each} is an option "
+                f"of {' and '.join(formats)}"
             )
     texts = {each: text for each, text in given.items() if text is not None}
     parse_format_options(name, texts)

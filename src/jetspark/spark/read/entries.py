@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType, TimestampType
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.message_columns import find_entry_column
 from jetspark.spark.options.batch import ReadOptions
-from jetspark.spark.schema import HEADERS, HEADERS_TYPE, Projection, check_columns, conform, plan_projection
+from jetspark.spark.read.typed import TypedConversion, TypedRows, plan_typed_rows
+from jetspark.spark.schema import (
+    HEADERS,
+    HEADERS_TYPE,
+    READABLE_TYPES,
+    Projection,
+    check_columns,
+    conform,
+    plan_projection,
+)
 from jetspark.spark.streams.buckets import EntrySelection
 
 if TYPE_CHECKING:
@@ -19,7 +28,16 @@ if TYPE_CHECKING:
 
     from jetspark.bulk.key_value_columns import EntryColumns
 
-__all__ = ["MESSAGE_COLUMNS", "EntryProjection", "RowConversion", "conversion_of", "entry_schema", "plan_rows"]
+__all__ = [
+    "MESSAGE_COLUMNS",
+    "EntryProjection",
+    "PlannedRows",
+    "RowConversion",
+    "conversion_of",
+    "entry_schema",
+    "log_bad_records",
+    "plan_rows",
+]
 
 MESSAGE_COLUMNS: Final = {"key": "subject", "revision": "sequence", "created": "timestamp"}
 """Columns of entries whose content the server can select by, and the columns of messages that they are."""
@@ -34,6 +52,10 @@ _TYPES: Final[Mapping[str, tuple[DataType, ...]]] = {
     "operation": (_TEXT,),
     HEADERS: (HEADERS_TYPE,),
 }
+
+
+PlannedRows: TypeAlias = "Projection | EntryProjection | TypedRows"
+"""The columns of a read."""
 
 
 class RowConversion(Protocol):
@@ -94,7 +116,7 @@ class _Entries:
         return EntryColumns(self.selection.prefix, self.projection.names, self.selection.include_deletes, "us")
 
 
-def plan_rows(schema: StructType, options: ReadOptions) -> Projection | EntryProjection:
+def plan_rows(schema: StructType, options: ReadOptions) -> PlannedRows:
     """Check the schema of a read, the default or the user's own.
 
     Raises
@@ -103,6 +125,10 @@ def plan_rows(schema: StructType, options: ReadOptions) -> Projection | EntryPro
         A column does not exist or is there twice, or cannot be read as the given type; or `value` may not be null, and
         the read returns deletes.
     """
+    if options.payload is not None:
+        if options.bucket is None:
+            return plan_typed_rows(schema, options.payload, READABLE_TYPES)
+        return plan_typed_rows(schema, options.payload, _TYPES, null_payloads=options.bucket.include_deletes)
     if options.bucket is None:
         return plan_projection(schema)
     names, native, arrow = check_columns(
@@ -116,8 +142,16 @@ def plan_rows(schema: StructType, options: ReadOptions) -> Projection | EntryPro
     return EntryProjection(names, arrow, native)
 
 
-def conversion_of(rows: Projection | EntryProjection, selection: EntrySelection | None) -> RowConversion:
+def log_bad_records(conversion: RowConversion) -> None:
+    """Log the number of payloads that could not be decoded, at the end of a partition."""
+    if isinstance(conversion, TypedConversion):
+        conversion.bad.log()
+
+
+def conversion_of(rows: PlannedRows, stream: str, selection: EntrySelection | None) -> RowConversion:
     """Return the conversion for the messages of a partition; `selection` is None for messages of a stream."""
+    if isinstance(rows, TypedRows):
+        return rows.conversion(f"stream {stream}", selection)
     if isinstance(rows, Projection):
         return rows
     assert selection is not None

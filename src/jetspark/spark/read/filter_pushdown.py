@@ -32,6 +32,7 @@ from pyspark.sql.datasource import (
 )
 
 from jetspark.jetstream.errors import BadSubjectError
+from jetspark.jetstream.message_columns import ENTRY_READABLE, READABLE
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.jetstream.subject_filters import EVERYTHING, common_filters
 from jetspark.spark.options.batch import ReadOptions
@@ -78,7 +79,11 @@ def selected_subjects(options: ReadOptions) -> tuple[str, ...]:
 
 def column_names(options: ReadOptions) -> Mapping[str, str]:
     """Return the columns of a read whose names differ from those of messages, and their names there."""
-    return {} if options.bucket is None else MESSAGE_COLUMNS
+    names = {} if options.bucket is None else MESSAGE_COLUMNS
+    if options.payload is None:
+        return names
+    columns = READABLE if options.bucket is None else ENTRY_READABLE
+    return {f"{options.payload.prefix.lower()}{name}": names.get(name, name) for name in columns}
 
 
 def push_filters(

@@ -19,7 +19,7 @@ from jetspark.jetstream.times import time_ns
 from jetspark.spark.commit.commit_consumer import losses_if_deleted
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
-from jetspark.spark.read.entries import conversion_of, plan_rows
+from jetspark.spark.read.entries import RowConversion, conversion_of, log_bad_records, plan_rows
 from jetspark.spark.read.partitions import StreamPartition
 from jetspark.spark.streams.offsets import StreamOffset
 from jetspark.spark.streams.ranges import Loss
@@ -92,17 +92,19 @@ class RangeReader:
     ) -> Generator[pa.RecordBatch, None, bool]:
         """Read the partition and return True. Return False, after a wait, if the leader does not know all of it yet."""
         begin = time.monotonic()
-        with self._scan(connection, part) as batches:
+        conversion = conversion_of(self.rows, part.stream, part.entries)
+        with self._scan(connection, part, conversion.columns) as batches:
             try:
                 batch = _next_batch(batches)
                 if _has_stale_leader(part, batches.report) and timer.wait(batches.close):
                     return False
-                yield from self._verified_batches(part, batches, batch)
+                yield from self._verified_batches(part, batches, batch, conversion)
             except (StreamNotFoundError, _StreamReplacedError) as error:
                 last = batches.report.last_sequence
                 first = part.start if last is None else last + 1
                 report_loss(Loss(part.stream, first, part.end - 1, str(error)), self.options)
             _log_counts(part, batches.report, time.monotonic() - begin)
+            log_bad_records(conversion)
         return True
 
     def _read_newest(
@@ -113,7 +115,7 @@ class RangeReader:
 
         assert part.entries is not None
         options, server = self.options, self.options.server
-        conversion = conversion_of(self.rows, part.entries)
+        conversion = conversion_of(self.rows, part.stream, part.entries)
         try:
             found = last_up_to(
                 connection,
@@ -138,6 +140,7 @@ class RangeReader:
             return True
         for batch in found.table.to_batches(max_chunksize=options.batch_rows):
             yield conversion.apply(batch)
+        log_bad_records(conversion)
         return True
 
     def _check_retained(self, connection: Connection, part: StreamPartition, commit_consumer: str) -> None:
@@ -156,7 +159,7 @@ class RangeReader:
         for loss in losses_if_deleted(part.stream, commit_consumer, part.start, part.end - 1, found):
             report_loss(loss, self.options)
 
-    def _scan(self, connection: Connection, part: StreamPartition) -> Scan:
+    def _scan(self, connection: Connection, part: StreamPartition, columns: tuple[str, ...]) -> Scan:
         from jetspark.bulk import scan
 
         options, server = self.options, self.options.server
@@ -166,7 +169,7 @@ class RangeReader:
             subjects=self.subjects if part.entries is None else part.entries.subjects,
             start_sequence=part.start,
             end_sequence=part.end,
-            columns=conversion_of(self.rows, part.entries).columns,
+            columns=columns,
             max_batch_rows=options.batch_rows,
             max_batch_bytes=options.batch_bytes,
             max_bytes_in_flight=options.bytes_in_flight,
@@ -176,12 +179,11 @@ class RangeReader:
         )
 
     def _verified_batches(
-        self, part: StreamPartition, batches: Scan, batch: pa.RecordBatch | None
+        self, part: StreamPartition, batches: Scan, batch: pa.RecordBatch | None, conversion: RowConversion
     ) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a scan. Checks the stream before the first one, and the count after the last one."""
         if not self._check_planned_stream(part, batches.report):
             return
-        conversion = conversion_of(self.rows, part.entries)
         while batch is not None:
             yield conversion.apply(batch)
             batch = _next_batch(batches)

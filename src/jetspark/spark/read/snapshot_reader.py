@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from jetspark.spark.connections import borrow_connection, call_with_connection
 from jetspark.spark.options.batch import ReadOptions
-from jetspark.spark.read.entries import conversion_of, plan_rows
+from jetspark.spark.read.entries import conversion_of, log_bad_records, plan_rows
 from jetspark.spark.read.filter_pushdown import PushedFilters, column_names, push_filters, selected_subjects
 from jetspark.spark.streams.buckets import EntrySelection, request_info, select_entries
 
@@ -28,7 +28,7 @@ __all__ = ["FilteringSnapshotReader", "SnapshotReader"]
 
 _log: Final = logging.getLogger(__name__)
 
-_PUSHED: Final = frozenset({"subject", "stream", "key"})
+_PUSHED: Final = frozenset({"subject", "stream"})
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SnapshotReader(DataSourceReader):
         if not isinstance(partition, SnapshotPartition):  # Spark's own empty partition, if there is none
             return
         options, server, entries = self._options, self._options.server, partition.entries
-        conversion = conversion_of(self._rows, entries)
+        conversion = conversion_of(self._rows, partition.stream, entries)
         with borrow_connection(server.connect, options.retry_timeout) as connection:
             snapshot = last_per_subject(
                 connection,
@@ -86,6 +86,7 @@ class SnapshotReader(DataSourceReader):
         _log.info("stream %s at sequence %d: %d rows", partition.stream, snapshot.sequence, len(snapshot.table))
         for batch in snapshot.table.to_batches(max_chunksize=options.batch_rows):
             yield conversion.apply(batch)
+        log_bad_records(conversion)
 
     def _select_entries(self, stream: str) -> EntrySelection | None:
         options = self._options
@@ -105,6 +106,7 @@ class FilteringSnapshotReader(SnapshotReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Keep the filters on subject (key) and stream. Spark applies the others to the newest messages."""
-        options, native = self._options, self._rows.native_columns
-        self._push, rest = push_filters(filters, selected_subjects(options), native & _PUSHED, column_names(options))
+        options, names = self._options, column_names(self._options)
+        native = frozenset(each for each in self._rows.native_columns if names.get(each, each) in _PUSHED)
+        self._push, rest = push_filters(filters, selected_subjects(options), native, names)
         return rest
