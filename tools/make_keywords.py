@@ -1,7 +1,8 @@
 """Makes the keywords of calls that take the fields of a configuration, as typed dictionaries.
 
 `create_stream(**fields: Unpack[StreamConfigFields])` is then checked by a type checker and completed by an editor. The
-dictionaries are made from the classes, so that a field is written only once.
+dictionaries are made from the classes, so that a field is written only once. The functions of `tools.make_formats` are
+made with them.
 
     python -m tools.make_keywords           writes the modules
     python -m tools.make_keywords --check   says which modules are not as they should be, and fails
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from tools.make_sync import tidy
+
+from tools import make_formats
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGE: Final = ROOT / "src/jetspark"
@@ -76,7 +79,8 @@ TARGETS: Final = (
 
 def make() -> dict[Path, str]:
     """Return the text of every module."""
-    return {PACKAGE / target.path: tidy("\n".join(_lines(target))) for target in TARGETS}
+    made = {PACKAGE / target.path: tidy("\n".join(_lines(target))) for target in TARGETS}
+    return made | {PACKAGE / make_formats.PATH: tidy("\n".join(make_formats.lines()))}
 
 
 def _lines(target: Target) -> Iterator[str]:

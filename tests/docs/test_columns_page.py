@@ -14,7 +14,9 @@ from jetspark.server import NatsServer
 EXAMPLES = examples("columns.md")
 
 
-@pytest.mark.parametrize(("number", "shown"), [(0, "orders.us"), (1, "3"), (2, "5 orders"), (3, "orders.us")])
+@pytest.mark.parametrize(
+    ("number", "shown"), [(0, "orders.us"), (1, "3"), (2, "5 orders"), (3, "orders.us"), (4, "5 lines, 0 bad")]
+)
 def test_an_example_runs(number: int, shown: str) -> None:
     with NatsServer() as server, bulk.connect(server.url) as connection:
         connection.request(StreamCreateRequest(StreamConfig(name="ORDERS", subjects=["orders.*"])))

@@ -19,8 +19,9 @@ try:
     from jetspark.bulk.publish_report import PublishRefusedError, PublishReport, RecordBatchInput
     from jetspark.bulk.range_source import ReadMethod
     from jetspark.bulk.readers import FetchReader, ScanReader
-    from jetspark.bulk.scan import Scan, ScanReport, scan
+    from jetspark.bulk.scan import Scan, scan
     from jetspark.bulk.scan_range import first_sequence_at
+    from jetspark.bulk.scan_report import ScanReport
 except ModuleNotFoundError as error:
     if error.name not in {"numpy", "pyarrow"}:
         raise

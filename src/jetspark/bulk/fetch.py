@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
+from jetspark.bulk.decoding import message_schema
 from jetspark.bulk.pull_reading import LeftMessages, PullReading, Wait, send_acks
 from jetspark.bulk.record_batch_iterator import RecordBatchIterator
 from jetspark.bulk.retry import call_with_retry
@@ -24,6 +25,7 @@ from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import ConsumerUnavailableError, Error, NoRespondersError, RequestTimeoutError
 from jetspark.jetstream.errors.hints import CONSUMER_GONE
 from jetspark.jetstream.names import API_PREFIX
+from jetspark.payload import DecodeOptions, PayloadFormat, RowDecoder
 from jetspark.wire.argument_types import checks_arguments
 
 __all__ = ["ConsumerFetch", "fetch"]
@@ -44,6 +46,7 @@ def fetch(
     no_wait: bool = False,
     idle_heartbeat: float | None = None,
     columns: Sequence[str] | None = None,
+    decode: PayloadFormat | DecodeOptions | None = None,
     request_timeout: float = 5.0,
     prefix: str = API_PREFIX,
     **priority: Unpack[PriorityFields],
@@ -64,8 +67,9 @@ def fetch(
         Take only messages that are available now.
     idle_heartbeat
         Seconds of silence after which the server sends a heartbeat; the fetch fails if none comes in twice that time.
-    columns
-        As for `scan`.
+    columns, decode
+        As for `scan`. `ack` acknowledges bad records, too, unless the mode is FAILFAST: then the fetch gives back the
+        messages of that batch, and the bad one comes again.
     request_timeout
         Seconds for a request to the server.
     prefix
@@ -86,6 +90,8 @@ def fetch(
         While reading: the pull ended with an error; the batches before it were returned. If no server answers the pull
         (503), the fetch asks whether the consumer exists: NoConsumerResponseError if not. Otherwise it pulls again
         within `timeout`, then ConsumerUnavailableError.
+    PayloadError
+        While reading: a payload cannot be decoded, and the mode is FAILFAST.
     """
     options = fetch_options(
         max_messages,
@@ -97,7 +103,10 @@ def fetch(
     )
     options.template(stream, consumer)  # raises if the server would refuse the pull
     schema = scan_schema(columns)
-    reading = PullReading(connection, stream, consumer, options, schema, prefix)
+    rows = None if decode is None else RowDecoder.for_columns(decode, schema, where=f"stream {stream!r}")
+    wanted = schema if rows is None else message_schema(rows)
+    reading = PullReading(connection, stream, consumer, options, wanted, prefix, rows)
+    schema = schema if rows is None else rows.schema
     return ConsumerFetch(connection, stream, consumer, reading, schema, request_timeout, prefix)
 
 
@@ -131,6 +140,11 @@ class ConsumerFetch(RecordBatchIterator):
     def received(self) -> int:
         """Messages returned so far."""
         return self._reading.received
+
+    @property
+    def bad_records(self) -> int:
+        """Messages returned so far whose payload could not be decoded, with the parameter `decode`."""
+        return self._reading.bad_records
 
     @property
     def remaining(self) -> PullOptions | None:

@@ -10,11 +10,14 @@ from functools import partial
 import pyarrow as pa
 
 from jetspark.bulk.connection import Connection
+from jetspark.bulk.decoding import decode_batches, decode_table
 from jetspark.bulk.key_value_columns import EntryColumns
 from jetspark.bulk.last_per_subject import ArrowTable, last_per_subject
 from jetspark.bulk.last_up_to import last_up_to
-from jetspark.bulk.scan import Scan, ScanReport, scan
+from jetspark.bulk.scan import Scan, scan
+from jetspark.bulk.scan_report import ScanReport
 from jetspark.jetstream.errors import BucketNotFoundError, ConfigError, RevisionError, StreamNotFoundError
+from jetspark.payload import RowDecoder
 
 __all__ = ["EntryScan", "EntryTable", "KeyValueRead"]
 
@@ -29,10 +32,13 @@ class EntryTable(ArrowTable):
         One row for each entry, in the order of the revisions.
     revision
         The bucket's newest revision at that moment.
+    bad_records
+        Entries whose value could not be decoded, with the parameter `decode`.
     """
 
     table: pa.Table
     revision: int
+    bad_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class KeyValueRead:
         Prefix of the API's subjects.
     timeout, retry_timeout
         Seconds for a request, and seconds to keep trying.
+    rows
+        Decodes the values of the entries.
     """
 
     bucket: str
@@ -69,6 +77,7 @@ class KeyValueRead:
     prefix: str
     timeout: float
     retry_timeout: float = 30.0
+    rows: RowDecoder | None = None
 
     def __post_init__(self) -> None:
         """Check the revisions. Raises ConfigError."""
@@ -81,9 +90,13 @@ class KeyValueRead:
     def scan(self, connection: Connection, max_batch_rows: int) -> Scan:
         """Read record batches of entries."""
         if self.history:
-            return EntryScan(self.entries.schema, *self._revisions(connection, max_batch_rows))
-        report = ScanReport(self.stream)
-        return EntryScan(self.entries.schema, self._newest_batches(connection, max_batch_rows, report), report)
+            entries, report = self._revisions(connection, max_batch_rows)
+        else:
+            report = ScanReport(self.stream)
+            entries = self._newest_batches(connection, max_batch_rows, report)
+        if self.rows is None:
+            return EntryScan(self.entries.schema, entries, report)
+        return EntryScan(self.rows.schema, decode_batches(self.rows, entries, report), report)
 
     def table(self, connection: Connection) -> EntryTable:
         """Read a table of entries.
@@ -96,7 +109,16 @@ class KeyValueRead:
             The bucket has not reached `at_revision`.
         RequestTimeoutError
             There was no moment at which all entries were read.
+        PayloadError
+            A value cannot be decoded, and the mode is FAILFAST.
         """
+        found = self._table(connection)
+        if self.rows is None:
+            return found
+        table, bad_records = decode_table(self.rows, found.table)
+        return EntryTable(table, found.revision, bad_records)
+
+    def _table(self, connection: Connection) -> EntryTable:
         if self.history:
             batches, report = self._revisions(connection)
             table = pa.Table.from_batches(batches, self.entries.schema)

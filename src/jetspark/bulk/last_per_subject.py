@@ -27,6 +27,7 @@ import pyarrow as pa
 from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer_source import ConsumerSource, consumer_config
+from jetspark.bulk.decoding import decode_table, message_schema
 from jetspark.bulk.direct_get_source import check_direct
 from jetspark.bulk.leader_queries import has_replicas, next_matching_sequence
 from jetspark.bulk.multi_last import MultiLast
@@ -38,6 +39,7 @@ from jetspark.jetstream import ConsumerConfig, DeliverPolicy, RetentionPolicy, S
 from jetspark.jetstream.api import StreamInfoRequest, StreamSubjectsRequest, all_subjects
 from jetspark.jetstream.errors import Error, RequestTimeoutError
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
+from jetspark.payload import DecodeOptions, PayloadFormat, RowDecoder
 from jetspark.wire.argument_types import checks_arguments
 
 if TYPE_CHECKING:
@@ -97,11 +99,14 @@ class Snapshot(ArrowTable):
         The stream's last sequence at that moment.
     created
         When the stream was created.
+    bad_records
+        Messages whose payload could not be decoded, with the parameter `decode`.
     """
 
     table: pa.Table
     sequence: int
     created: datetime
+    bad_records: int = 0
 
 
 def _check_installed(package: str, method: str) -> None:
@@ -126,6 +131,7 @@ def last_per_subject(
     retry_timeout: float = 30.0,
     prefix: str = API_PREFIX,
     read_method: ReadMethod | str = ReadMethod.AUTO,
+    decode: PayloadFormat | DecodeOptions | None = None,
 ) -> Snapshot:
     """Read the last message of every subject (DIR-08, DIR-09).
 
@@ -140,8 +146,8 @@ def last_per_subject(
         Name of the stream; a key-value bucket's is `KV_<bucket>`.
     subjects
         A subject filter or several, with wildcards; they must not overlap. Empty means all subjects.
-    columns
-        As for `scan`; None means all.
+    columns, decode
+        As for `scan`. A message that marks a deletion has an empty payload.
     max_bytes_in_flight
         Approximate bytes that the server may have sent and we have not read.
     timeout
@@ -162,6 +168,8 @@ def last_per_subject(
         The stream does not allow direct get, and a consumer would change which messages it keeps.
     RequestTimeoutError
         There was no moment at which all messages were read.
+    PayloadError
+        A payload cannot be decoded, and the mode is FAILFAST.
     """
     check_stream_name(stream)
     subjects = (subjects,) if isinstance(subjects, str) else tuple(subjects)
@@ -170,6 +178,8 @@ def last_per_subject(
     limits = ReadLimits(0, 0, max_bytes_in_flight, timeout, retry_timeout)
     target = ReadTarget(connection, stream, subjects, prefix, limits)
     schema = scan_schema(columns)
+    rows = None if decode is None else RowDecoder.for_columns(decode, schema, where=f"stream {stream!r}")
+    schema = schema if rows is None else message_schema(rows)
     whole = scan_schema([*schema.names, *({"subject", "sequence"} - set(schema.names))])
     method = ReadMethod(read_method)
     retry = RetryTimer(retry_timeout)
@@ -185,7 +195,11 @@ def last_per_subject(
             if connection.interrupted or not (can_resume(error) and retry.wait(connection.note_error(error))):
                 raise
         else:
-            return Snapshot(_last_of_each(table).select(schema.names), sequence, info.created)
+            table = _last_of_each(table).select(schema.names)
+            bad_records = 0
+            if rows is not None:
+                table, bad_records = decode_table(rows, table)
+            return Snapshot(table, sequence, info.created, bad_records)
 
 
 def _stream_info(target: ReadTarget) -> StreamInfo:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ from jetspark.jetstream.ack import nak_payload
 from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.errors import Error, RequestTimeoutError
 from jetspark.jetstream.header_names import PIN_ID
+from jetspark.payload import RowDecoder
 from jetspark.wire.frames import MsgFrame
 from jetspark.wire.headers import parse_header_block, parse_status
 from jetspark.wire.reply_tokens import NumberedTokens
@@ -95,6 +97,14 @@ class NakLeftMessages:
         return True
 
 
+@dataclass(slots=True)
+class _Held:
+    """Messages of a batch that the caller does not have yet, and how many of them could not be decoded."""
+
+    table: FrameTable
+    bad_records: int = 0
+
+
 class PullReading:
     """The pull of a fetch. After its end, another pull reads the rest.
 
@@ -102,6 +112,8 @@ class PullReading:
     ----------
     received
         Messages returned so far.
+    bad_records
+        Those of them whose payload could not be decoded.
     unacked
         Ack subjects of the returned messages that are not acknowledged, one array for each batch.
     blocking
@@ -120,13 +132,16 @@ class PullReading:
         options: PullOptions,
         schema: pa.Schema,
         prefix: str,
+        rows: RowDecoder | None = None,
     ) -> None:
         self.received = 0
+        self.bad_records = 0
         self.unacked: list[pa.BinaryArray] = []
         self.blocking = True
         self.hold = False
         self._size = 0  # of the returned messages, as the server counts
-        self._held: list[FrameTable] = []
+        self._held: list[_Held] = []
+        self._rows = rows
         self._connection = connection
         self._stream, self._consumer = stream, consumer
         self._options = options
@@ -266,8 +281,14 @@ class PullReading:
         self.unacked.append(ack_subjects)
         self.received += len(table)
         self._size += _size_of(table)
-        if self.hold:
-            self._held.append(table.copy())
+        held = _Held(table.copy() if self.hold else table)
+        self._held.append(held)
+        if self._rows is not None:
+            decoded = self._rows.decode(batch)  # if it fails, the messages are given back
+            batch, held.bad_records = decoded.rows, len(decoded.bad)
+            self.bad_records += held.bad_records
+        if not self.hold:
+            self._held.clear()
         return batch
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -275,11 +296,13 @@ class PullReading:
     def give_back(self) -> None:
         """End the pull, and give back the messages that the caller did not get, or that still come."""
         held, self._held = self._held, []
-        for table in held:
-            self.received -= len(table)
-            self._size -= _size_of(table)
+        for each in held:
+            self.received -= len(each.table)
+            self.bad_records -= each.bad_records
+            self._size -= _size_of(each.table)
             self.unacked.pop()
-        self._put([table.message(row) for table in held for row in range(len(table))] + self._end_pull())
+        messages = [each.table.message(row) for each in held for row in range(len(each.table))]
+        self._put(messages + self._end_pull())
 
     def _end_pull(self) -> list[MsgFrame]:
         """End the pull, unless the server has done so; return the messages that still come."""

@@ -11,7 +11,8 @@ from jetspark.bulk.connection import Connection, connect
 from jetspark.bulk.fetch import ConsumerFetch
 from jetspark.bulk.pull_reading import Wait
 from jetspark.bulk.record_batch_iterator import RecordBatchIterator
-from jetspark.bulk.scan import Scan, ScanReport
+from jetspark.bulk.scan import Scan
+from jetspark.bulk.scan_report import ScanReport
 from jetspark.engine.pull import PullOptions
 from jetspark.wire.options import ConnectOptions
 
@@ -137,6 +138,11 @@ class FetchReader(OwnConnectionReader[ConsumerFetch]):
     def received(self) -> int:
         """Messages returned so far."""
         return self.source.received
+
+    @property
+    def bad_records(self) -> int:
+        """Messages returned so far whose payload could not be decoded, with the parameter `decode`."""
+        return self.source.bad_records
 
     def ack(self) -> None:
         """Acknowledge the returned messages; see `jetspark.bulk.ConsumerFetch.ack`."""

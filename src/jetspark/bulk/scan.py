@@ -9,7 +9,6 @@ If the connection, the server or the consumer goes away, reading continues after
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -18,12 +17,14 @@ import pyarrow as pa
 from jetspark.bulk.columns import scan_schema
 from jetspark.bulk.connection import Connection
 from jetspark.bulk.consumer_source import ConsumerSource, delete_consumer_nowait
+from jetspark.bulk.decoding import decode_batches, message_schema
 from jetspark.bulk.direct_get_source import DirectGetSource, check_direct
 from jetspark.bulk.leader_queries import has_replicas, next_matching_sequence
 from jetspark.bulk.range_source import DecodedMessages, RangeSource, ReadLimits, ReadMethod, ReadTarget
 from jetspark.bulk.record_batch_iterator import RecordBatchIterator
 from jetspark.bulk.retry import RetryTimer, is_retryable
 from jetspark.bulk.scan_range import ScanBounds, choose_method, sequence_at, to_ns
+from jetspark.bulk.scan_report import ScanReport
 from jetspark.engine.ranges import InterruptedReadError, RangeProgress
 from jetspark.engine.retry import can_resume
 from jetspark.jetstream import StreamInfo
@@ -35,60 +36,11 @@ from jetspark.jetstream.errors import (
     Error,
 )
 from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
+from jetspark.payload import DecodeOptions, PayloadFormat, RowDecoder
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.vector import FrameTable
 
 __all__ = ["Scan", "ScanReport", "scan"]
-
-
-@dataclass(slots=True)
-class ScanReport:
-    """Counts and facts of a scan.
-
-    Attributes
-    ----------
-    stream, created
-        Name of the stream, and when it was created.
-    start_sequence, end_sequence
-        First sequence of the range and the one after its last, limited to what the stream had at the beginning.
-    stream_first_sequence, stream_last_sequence
-        First and last sequence of the stream at the beginning.
-    expected
-        Messages of the range that the server counted at the beginning, after filters; None before that. With filters,
-        or if the stream has gaps, it may be slightly too low while others publish.
-    received
-        Messages returned.
-    bytes
-        Bytes that these messages took on the wire.
-    first_sequence, last_sequence
-        Of the returned messages; None if there are none.
-    read_method
-        How the range is read; `AUTO` until that is decided.
-    restarts
-        How often reading continued after an interruption.
-    complete
-        Whether the whole range was read.
-    """
-
-    stream: str
-    created: datetime | None = None
-    start_sequence: int = 0
-    end_sequence: int = 0
-    stream_first_sequence: int = 0
-    stream_last_sequence: int = 0
-    expected: int | None = None
-    received: int = 0
-    bytes: int = 0
-    first_sequence: int | None = None
-    last_sequence: int | None = None
-    read_method: ReadMethod = ReadMethod.AUTO
-    restarts: int = 0
-    complete: bool = False
-
-    @property
-    def missing(self) -> int:
-        """Messages that existed at the beginning and were gone before they were read: purged, deleted or expired."""
-        return max((self.expected or 0) - self.received, 0) if self.complete else 0
 
 
 @checks_arguments()
@@ -109,6 +61,7 @@ def scan(
     retry_timeout: float = 30.0,
     prefix: str = API_PREFIX,
     read_method: ReadMethod | str = ReadMethod.AUTO,
+    decode: PayloadFormat | DecodeOptions | None = None,
 ) -> Scan:
     """Read a range of a stream as Arrow record batches.
 
@@ -142,6 +95,9 @@ def scan(
         `consumer`, `direct` (batched direct get, ADR-31; needs server 2.11 and a stream with `allow_direct`), or
         `auto`: direct get on streams with retention `workqueue` or `interest`, where another consumer is refused or
         changes which messages are kept, and a consumer on all others.
+    decode
+        Format of the payloads: its fields take the place of `data` among the columns. `DecodeOptions` add what happens
+        to bad records, and a prefix for the names of the other columns.
 
     Returns
     -------
@@ -156,6 +112,8 @@ def scan(
         While reading: the server refuses the request.
     DataLossError
         While reading: the stream was deleted and created again.
+    PayloadError
+        While reading: a payload cannot be decoded, and the mode is FAILFAST.
     """
     if start_sequence is not None and start_time is not None:
         raise ConfigError("give start_sequence or start_time, not both")
@@ -178,7 +136,8 @@ def scan(
     check_stream_name(stream)
     for subject in subjects:
         check_filter_subject(subject)
-    return Scan(ReadTarget(connection, stream, tuple(subjects), prefix, limits), bounds, scan_schema(columns), method)
+    target = ReadTarget(connection, stream, tuple(subjects), prefix, limits)
+    return Scan(target, bounds, scan_schema(columns), method, decode)
 
 
 class Scan(RecordBatchIterator):
@@ -192,10 +151,23 @@ class Scan(RecordBatchIterator):
         Counts of expected messages and of messages read so far.
     """
 
-    def __init__(self, target: ReadTarget, bounds: ScanBounds, schema: pa.Schema, method: ReadMethod) -> None:
+    def __init__(
+        self,
+        target: ReadTarget,
+        bounds: ScanBounds,
+        schema: pa.Schema,
+        method: ReadMethod,
+        decode: PayloadFormat | DecodeOptions | None,
+    ) -> None:
         self._schema = schema
-        self.report = ScanReport(target.stream, read_method=method)
-        self._batches = _ScanReading(target, bounds, schema, self.report).run()
+        self.report = report = ScanReport(target.stream, read_method=method)
+        if decode is None:
+            self._batches = _ScanReading(target, bounds, schema, report).run()
+        else:
+            rows = RowDecoder.for_columns(decode, schema, where=f"stream {target.stream!r}")
+            self._schema = rows.schema
+            messages = _ScanReading(target, bounds, message_schema(rows), report).run()
+            self._batches = decode_batches(rows, messages, report)
 
 
 class _ScanReading:

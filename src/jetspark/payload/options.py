@@ -16,6 +16,7 @@ __all__ = [
     "FORMAT_OPTIONS",
     "FormatOption",
     "FormatOptions",
+    "given_options",
     "parse_boolean",
     "parse_count",
     "parse_format_options",
@@ -134,6 +135,12 @@ class FormatOptions:
         value = self._values[name]
         assert isinstance(value, kind)
         return value
+
+
+def given_options(**values: object) -> dict[str, str]:
+    """Return the options that are not None, as text."""
+    texts = {name: str(value) for name, value in values.items() if value is not None}
+    return {name: text.lower() if isinstance(values[name], bool) else text for name, text in texts.items()}
 
 
 def parse_format_options(name: str, options: Mapping[str, str]) -> FormatOptions:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jetspark.aio.jetstream._drivers.carry_over import CarryOver
     from jetspark.aio.jetstream.core import JetStreamCore
     from jetspark.jetstream.info import ConsumerInfo
+    from jetspark.payload import DecodeOptions, PayloadFormat
 
 __all__ = [
     "FetchReader",
@@ -188,6 +189,11 @@ class FetchReader(_ArrowReader["bulk.FetchReader"]):
         """Messages returned so far."""
         return self.reader.received
 
+    @property
+    def bad_records(self) -> int:
+        """Messages returned so far whose payload could not be decoded, with the parameter `decode`."""
+        return self.reader.bad_records
+
     async def __anext__(self) -> pa.RecordBatch:
         async with self._lock:
             try:
@@ -305,7 +311,13 @@ def scan_by(js: JetStreamCore, begin: Callable[[bulk.Connection], bulk.Scan]) ->
 
 
 def fetch_consumer(
-    js: JetStreamCore, info: ConsumerInfo, carry_over: CarryOver, *, columns: Sequence[str] | None, **options: Any
+    js: JetStreamCore,
+    info: ConsumerInfo,
+    carry_over: CarryOver,
+    *,
+    columns: Sequence[str] | None,
+    decode: PayloadFormat | DecodeOptions | None,
+    **options: Any,
 ) -> FetchReader:
     """Begin a `jetspark.bulk.fetch` with these options, over a new connection with the context's settings.
 
@@ -324,6 +336,7 @@ def fetch_consumer(
             prefix=js.prefix,
             request_timeout=js.timeout,
             columns=columns,
+            decode=decode,
             **options,
         )
         fetch.leave_messages_to(left)

@@ -42,6 +42,7 @@ from jetspark.jetstream.config import AckPolicy
 from jetspark.jetstream.errors import Error, NoMessageError
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
 from jetspark.jetstream.message import UNSENDABLE, ack_all_error, settle, split_by_ack_policy
+from jetspark.payload import DecodeOptions, PayloadFormat
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.events import ErrorOccurred
 
@@ -305,6 +306,7 @@ class Consumer:
         no_wait: bool = False,
         idle_heartbeat: float | None = None,
         columns: Sequence[str] | None = None,
+        decode: PayloadFormat | DecodeOptions | None = None,
         **priority: Unpack[PriorityFields],
     ) -> FetchReader:
         """Pull once, into Arrow record batches, which pandas, polars and DuckDB accept.
@@ -320,10 +322,12 @@ class Consumer:
             Take only messages that are available now.
         columns
             Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
+        decode
+            Format of the payloads: its fields take the place of `data`; see `jetspark.bulk.fetch`.
 
         Raises
         ------
-        ConfigError, StatusError, ConnectError, MissedHeartbeatError, DisconnectedError
+        ConfigError, StatusError, ConnectError, MissedHeartbeatError, DisconnectedError, PayloadError
             While reading; see `jetspark.bulk.fetch`.
         """
         return fetch_consumer(
@@ -331,6 +335,7 @@ class Consumer:
             self._info,
             self._carry_over,
             columns=columns,
+            decode=decode,
             max_messages=max_messages,
             max_bytes=max_bytes,
             timeout=timeout,

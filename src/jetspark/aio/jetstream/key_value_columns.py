@@ -11,6 +11,7 @@ from jetspark.aio.jetstream.arrow import ScanReader, run_over_connection, scan_b
 from jetspark.aio.jetstream.key_value_reads import KeyValueReads
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.message_columns import ArrowStream
+from jetspark.payload import DecodeOptions, PayloadFormat, RowDecoder
 from jetspark.wire.argument_types import checks_arguments
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class KeyValueColumns(KeyValueReads):
         start_revision: int | None = None,
         at_revision: int | None = None,
         columns: Sequence[str] | None = None,
+        decode: PayloadFormat | DecodeOptions | None = None,
         retry_timeout: float = 30.0,
         timeout: float | None = None,  # noqa: ASYNC109 (the deadline is part of the call)
     ) -> bulk.EntryTable:
@@ -59,6 +61,8 @@ class KeyValueColumns(KeyValueReads):
         columns
             Any of `key`, `value` (null for markers), `revision`, `created`, `operation` (`PUT`, `DEL`, `PURGE` or
             `EXPIRED`) and `headers`; None means all.
+        decode
+            Format of the values: its fields take the place of `value`, null for markers; see `jetspark.bulk.scan`.
         retry_timeout
             Seconds to keep trying if the server goes away, or if others write faster than we can read.
         timeout
@@ -74,6 +78,8 @@ class KeyValueColumns(KeyValueReads):
             The bucket has not reached `at_revision`.
         RequestTimeoutError
             There was no moment at which all entries were read.
+        PayloadError
+            A value cannot be decoded, and the mode is FAILFAST.
         """
         read = self._column_read(
             filters,
@@ -82,6 +88,7 @@ class KeyValueColumns(KeyValueReads):
             start_revision,
             at_revision,
             columns,
+            decode,
             timeout=self._core.js.timeout if timeout is None else timeout,
             retry_timeout=retry_timeout,
         )
@@ -95,6 +102,7 @@ class KeyValueColumns(KeyValueReads):
         start_revision: int | None = None,
         at_revision: int | None = None,
         columns: Sequence[str] | None = None,
+        decode: PayloadFormat | DecodeOptions | None = None,
         max_batch_rows: int = 16_384,
     ) -> ScanReader:
         """Read the entries as Arrow record batches, which pandas, polars and DuckDB accept. Needs the `arrow` extra.
@@ -108,7 +116,7 @@ class KeyValueColumns(KeyValueReads):
 
         Parameters
         ----------
-        filters, history, include_deletes, start_revision, at_revision, columns
+        filters, history, include_deletes, start_revision, at_revision, columns, decode
             As for `to_arrow`.
         max_batch_rows
             Most rows of a record batch.
@@ -117,11 +125,18 @@ class KeyValueColumns(KeyValueReads):
         ------
         InvalidKeyError, ConfigError
             A filter, a column or a combination of options is not valid. Nothing was sent.
-        BucketNotFoundError, RevisionError, RequestTimeoutError, ConnectError, DataLossError
+        BucketNotFoundError, RevisionError, RequestTimeoutError, ConnectError, DataLossError, PayloadError
             While reading; see `to_arrow` and `jetspark.bulk.scan`.
         """
         read = self._column_read(
-            filters, history, include_deletes, start_revision, at_revision, columns, timeout=self._core.js.timeout
+            filters,
+            history,
+            include_deletes,
+            start_revision,
+            at_revision,
+            columns,
+            decode,
+            timeout=self._core.js.timeout,
         )
         if max_batch_rows < 1:
             raise ConfigError(f"max_batch_rows must be positive, not {max_batch_rows}")
@@ -135,25 +150,32 @@ class KeyValueColumns(KeyValueReads):
         start_revision: int | None,
         at_revision: int | None,
         columns: Sequence[str] | None,
+        decode: PayloadFormat | DecodeOptions | None,
         *,
         timeout: float,
         retry_timeout: float = 30.0,
     ) -> KeyValueRead:
+        from jetspark.bulk.decoding import columns_to_read
         from jetspark.bulk.key_value_columns import EntryColumns
         from jetspark.bulk.key_value_reads import KeyValueRead
 
         core, markers = self._core, history if include_deletes is None else include_deletes
+        entries, rows = EntryColumns(core.stored_prefix, columns, markers), None
+        if decode is not None:
+            rows = RowDecoder.for_columns(decode, entries.schema, "value", f"bucket {core.bucket!r}")
+            entries = EntryColumns(core.stored_prefix, columns_to_read(rows, "revision"), markers)
         return KeyValueRead(
             core.bucket,
             core.stream,
             self._subjects(filters),
-            EntryColumns(core.stored_prefix, columns, markers),
+            entries,
             history,
             start_revision,
             at_revision,
             core.js.prefix,
             timeout,
             retry_timeout,
+            rows,
         )
 
 

@@ -121,6 +121,11 @@ class FetchReader(_ArrowReader[aio.FetchReader]):
         """Messages returned so far."""
         return self._inner.received
 
+    @property
+    def bad_records(self) -> int:
+        """Messages returned so far whose payload could not be decoded, with the parameter `decode`."""
+        return self._inner.bad_records
+
     def ack(self) -> None:
         """Acknowledge the returned messages and wait for the server, as `jetspark.bulk.ConsumerFetch.ack` does.
 

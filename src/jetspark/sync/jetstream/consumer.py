@@ -16,6 +16,7 @@ from jetspark.engine.pull import (
     PriorityFields,
 )
 from jetspark.jetstream.info import ConsumerInfo, ConsumerPause, ConsumerReset
+from jetspark.payload import DecodeOptions, PayloadFormat
 from jetspark.sync._handwritten.arrow import FetchReader
 from jetspark.sync._handwritten.consume import ConsumeMixin
 from jetspark.sync.jetstream.consume_context import Callback, ConsumeContext, ErrorHandler
@@ -234,6 +235,7 @@ class Consumer(ConsumeMixin, LoopProxy):
         no_wait: bool = False,
         idle_heartbeat: float | None = None,
         columns: Sequence[str] | None = None,
+        decode: PayloadFormat | DecodeOptions | None = None,
         **priority: Unpack[PriorityFields],
     ) -> FetchReader:
         """Pull once, into Arrow record batches, which pandas, polars and DuckDB accept.
@@ -249,10 +251,12 @@ class Consumer(ConsumeMixin, LoopProxy):
             Take only messages that are available now.
         columns
             Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
+        decode
+            Format of the payloads: its fields take the place of `data`; see `jetspark.bulk.fetch`.
 
         Raises
         ------
-        ConfigError, StatusError, ConnectError, MissedHeartbeatError, DisconnectedError
+        ConfigError, StatusError, ConnectError, MissedHeartbeatError, DisconnectedError, PayloadError
             While reading; see `jetspark.bulk.fetch`.
         """
         return FetchReader(
@@ -265,6 +269,7 @@ class Consumer(ConsumeMixin, LoopProxy):
                     no_wait=no_wait,
                     idle_heartbeat=idle_heartbeat,
                     columns=columns,
+                    decode=decode,
                     **priority,
                 )
             ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jetspark.aio.jetstream import key_value_columns as aio
 from jetspark.aio.jetstream.key_value_columns import put_columns
+from jetspark.payload import DecodeOptions, PayloadFormat
 from jetspark.sync._handwritten.arrow import ScanReader
 from jetspark.sync.jetstream.key_value_reads import KeyValueReads
 from jetspark.wire.argument_types import checks_arguments
@@ -34,6 +35,7 @@ class KeyValueColumns(KeyValueReads):
         start_revision: int | None = None,
         at_revision: int | None = None,
         columns: Sequence[str] | None = None,
+        decode: PayloadFormat | DecodeOptions | None = None,
         retry_timeout: float = 30.0,
         timeout: float | None = None,
     ) -> bulk.EntryTable:
@@ -61,6 +63,8 @@ class KeyValueColumns(KeyValueReads):
         columns
             Any of `key`, `value` (null for markers), `revision`, `created`, `operation` (`PUT`, `DEL`, `PURGE` or
             `EXPIRED`) and `headers`; None means all.
+        decode
+            Format of the values: its fields take the place of `value`, null for markers; see `jetspark.bulk.scan`.
         retry_timeout
             Seconds to keep trying if the server goes away, or if others write faster than we can read.
         timeout
@@ -76,6 +80,8 @@ class KeyValueColumns(KeyValueReads):
             The bucket has not reached `at_revision`.
         RequestTimeoutError
             There was no moment at which all entries were read.
+        PayloadError
+            A value cannot be decoded, and the mode is FAILFAST.
         """
         return self._call(
             self._inner.to_arrow(
@@ -85,6 +91,7 @@ class KeyValueColumns(KeyValueReads):
                 start_revision=start_revision,
                 at_revision=at_revision,
                 columns=columns,
+                decode=decode,
                 retry_timeout=retry_timeout,
                 timeout=timeout,
             )
@@ -98,6 +105,7 @@ class KeyValueColumns(KeyValueReads):
         start_revision: int | None = None,
         at_revision: int | None = None,
         columns: Sequence[str] | None = None,
+        decode: PayloadFormat | DecodeOptions | None = None,
         max_batch_rows: int = 16384,
     ) -> ScanReader:
         """Read the entries as Arrow record batches, which pandas, polars and DuckDB accept. Needs the `arrow` extra.
@@ -111,7 +119,7 @@ class KeyValueColumns(KeyValueReads):
 
         Parameters
         ----------
-        filters, history, include_deletes, start_revision, at_revision, columns
+        filters, history, include_deletes, start_revision, at_revision, columns, decode
             As for `to_arrow`.
         max_batch_rows
             Most rows of a record batch.
@@ -120,7 +128,7 @@ class KeyValueColumns(KeyValueReads):
         ------
         InvalidKeyError, ConfigError
             A filter, a column or a combination of options is not valid. Nothing was sent.
-        BucketNotFoundError, RevisionError, RequestTimeoutError, ConnectError, DataLossError
+        BucketNotFoundError, RevisionError, RequestTimeoutError, ConnectError, DataLossError, PayloadError
             While reading; see `to_arrow` and `jetspark.bulk.scan`.
         """
         return ScanReader(
@@ -133,6 +141,7 @@ class KeyValueColumns(KeyValueReads):
                     start_revision=start_revision,
                     at_revision=at_revision,
                     columns=columns,
+                    decode=decode,
                     max_batch_rows=max_batch_rows,
                 )
             ),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from jetspark.aio.jetstream import stream_messages as aio
 from jetspark.engine.direct_read import DIRECT_BATCH, DIRECT_BATCH_BYTES
 from jetspark.jetstream.stored_message import StoredMessage
+from jetspark.payload import DecodeOptions, PayloadFormat
 from jetspark.sync._handwritten.arrow import ScanReader
 from jetspark.sync._handwritten.pager import Pager
 from jetspark.sync.jetstream.stream_base import StreamBase
@@ -235,6 +236,7 @@ class StreamMessages(StreamBase):
         end_sequence: int | None = None,
         end_time: datetime | int | None = None,
         columns: Sequence[str] | None = None,
+        decode: PayloadFormat | DecodeOptions | None = None,
         max_batch_rows: int = 16384,
     ) -> ScanReader:
         """Read a range of the stream as Arrow record batches, which pandas, polars and DuckDB accept.
@@ -253,12 +255,14 @@ class StreamMessages(StreamBase):
             The sequence, or the time, to stop before. Default: after the message that is the last one now.
         columns
             Any of `subject`, `data`, `headers`, `stream`, `sequence`, `timestamp` and `timestamp_ns`; None means all.
+        decode
+            Format of the payloads: its fields take the place of `data`; see `jetspark.bulk.scan`.
         max_batch_rows
             Most rows of a record batch.
 
         Raises
         ------
-        ConfigError, StreamNotFoundError, ConnectError, DataLossError
+        ConfigError, StreamNotFoundError, ConnectError, DataLossError, PayloadError
             While reading; see `jetspark.bulk.scan`.
         """
         return ScanReader(
@@ -271,6 +275,7 @@ class StreamMessages(StreamBase):
                     end_sequence=end_sequence,
                     end_time=end_time,
                     columns=columns,
+                    decode=decode,
                     max_batch_rows=max_batch_rows,
                 )
             ),
@@ -281,6 +286,7 @@ class StreamMessages(StreamBase):
         *,
         subjects: str | Sequence[str] = (),
         columns: Sequence[str] | None = None,
+        decode: PayloadFormat | DecodeOptions | None = None,
         retry_timeout: float = 30.0,
         timeout: float | None = None,
     ) -> bulk.Snapshot:
@@ -297,8 +303,8 @@ class StreamMessages(StreamBase):
         ----------
         subjects
             A subject filter or several, with wildcards; they must not overlap. Empty means all subjects.
-        columns
-            As in `scan`.
+        columns, decode
+            As in `scan`. A message that marks a deletion has an empty payload.
         retry_timeout
             Seconds to keep trying if the server goes away, or if others write faster than we can read.
         timeout
@@ -312,9 +318,11 @@ class StreamMessages(StreamBase):
             The stream does not allow direct get, and a consumer would change which messages it keeps.
         RequestTimeoutError
             There was no moment at which all messages were read.
+        PayloadError
+            A payload cannot be decoded, and the mode is FAILFAST.
         """
         return self._call(
             self._inner.last_per_subject(
-                subjects=subjects, columns=columns, retry_timeout=retry_timeout, timeout=timeout
+                subjects=subjects, columns=columns, decode=decode, retry_timeout=retry_timeout, timeout=timeout
             )
         )
