@@ -8,12 +8,99 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jetspark.payload.formats import PayloadFormat, make_format
+from jetspark.payload.options import given_options
 from jetspark.wire.argument_types import checks_arguments
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["text_format"]
+__all__ = ["json_format", "text_format"]
+
+
+@checks_arguments()
+def json_format(
+    schema: pa.Schema,
+    *,
+    time_zone: str | None = None,
+    timestamp_format: str | None = None,
+    timestamp_ntz_format: str | None = None,
+    date_format: str | None = None,
+    enable_date_time_parsing_fallback: str | None = None,
+    allow_comments: bool | None = None,
+    allow_single_quotes: bool | None = None,
+    allow_unquoted_field_names: bool | None = None,
+    allow_numeric_leading_zeros: bool | None = None,
+    allow_non_numeric_numbers: bool | None = None,
+    allow_backslash_escaping_any_character: bool | None = None,
+    allow_unquoted_control_chars: bool | None = None,
+    max_nesting_depth: int | None = None,
+    max_num_len: int | None = None,
+    max_string_len: int | None = None,
+) -> PayloadFormat:
+    """Return the format `json`. An option that is None has its default.
+
+    Parameters
+    ----------
+    schema
+        Columns to decode or to encode.
+    time_zone
+        The time zone of times whose text has none. Default: UTC; in Spark: the time zone of the session.
+    timestamp_format
+        The pattern of timestamps with time zone. Default: the formats of Spark's cast.
+    timestamp_ntz_format
+        The pattern of timestamps without time zone. Default: the formats of Spark's cast.
+    date_format
+        The pattern of dates. Default: the formats of Spark's cast.
+    enable_date_time_parsing_fallback
+        Whether times and dates that do not fit the pattern are read in the formats of old versions of Spark.
+        Default: true without a pattern, false with one.
+    allow_comments
+        Whether comments as in Java and C++ are ignored. Default: false.
+    allow_single_quotes
+        Whether single quotes are quotes, too. Default: true.
+    allow_unquoted_field_names
+        Whether names of fields need no quotes. Default: false.
+    allow_numeric_leading_zeros
+        Whether numbers may start with zeros, as 007. Default: false.
+    allow_non_numeric_numbers
+        Whether NaN, Infinity, -Infinity and +INF are numbers. Default: true.
+    allow_backslash_escaping_any_character
+        Whether a backslash may stand before every character. Default: false.
+    allow_unquoted_control_chars
+        Whether text may contain control characters, as tabs. Default: false.
+    max_nesting_depth
+        The deepest nesting of a payload. Default: 1000.
+    max_num_len
+        The longest number, in characters. Default: 1000.
+    max_string_len
+        The longest text, in characters. Default: 20000000.
+
+    Raises
+    ------
+    ConfigError
+        An option has a wrong value, or the format cannot give a column of the schema.
+    """
+    return make_format(
+        "json",
+        schema,
+        given_options(
+            timeZone=time_zone,
+            timestampFormat=timestamp_format,
+            timestampNTZFormat=timestamp_ntz_format,
+            dateFormat=date_format,
+            enableDateTimeParsingFallback=enable_date_time_parsing_fallback,
+            allowComments=allow_comments,
+            allowSingleQuotes=allow_single_quotes,
+            allowUnquotedFieldNames=allow_unquoted_field_names,
+            allowNumericLeadingZeros=allow_numeric_leading_zeros,
+            allowNonNumericNumbers=allow_non_numeric_numbers,
+            allowBackslashEscapingAnyCharacter=allow_backslash_escaping_any_character,
+            allowUnquotedControlChars=allow_unquoted_control_chars,
+            maxNestingDepth=max_nesting_depth,
+            maxNumLen=max_num_len,
+            maxStringLen=max_string_len,
+        ),
+    )
 
 
 @checks_arguments()

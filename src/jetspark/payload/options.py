@@ -101,6 +101,11 @@ FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = (
         "dateFormat", ("json",), "pattern", str, "", "the formats of Spark's cast",
         "The pattern of dates.",
     ),
+    FormatOption(
+        "enableDateTimeParsingFallback", ("json",), "true or false", lambda text: str(parse_boolean(text)).lower(), "",
+        "true without a pattern, false with one",
+        "Whether times and dates that do not fit the pattern are read in the formats of old versions of Spark.",
+    ),
     _switch("allowComments", ("json",), False, "Whether comments as in Java and C++ are ignored."),
     _switch("allowSingleQuotes", ("json",), True, "Whether single quotes are quotes, too."),
     _switch("allowUnquotedFieldNames", ("json",), False, "Whether names of fields need no quotes."),

@@ -1,0 +1,215 @@
+"""The types of fields: what msgspec reads for them, and how the values of all rows become a column.
+
+A value that a column does not read, or that `from_json` might read in another way, makes its row unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from jetspark.payload.json.time_columns import NOTHING, dates, local_timestamps, timestamps
+from jetspark.payload.time_zones import time_zone
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jetspark.payload.json.options import JsonOptions
+
+__all__ = ["FieldReader", "field_reader", "record_class"]
+
+_INTEGERS: Final = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
+_MICROSECONDS: Final = "us"
+_FLOAT = np.finfo(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldReader:
+    """Reads the values of one field.
+
+    Attributes
+    ----------
+    annotation
+        The type that msgspec decodes. None is allowed, too.
+    column
+        Makes a column of the values of all rows, and says which rows are unread: row numbers, ascending.
+    """
+
+    annotation: Any
+    column: Callable[[list[Any]], tuple[pa.Array, NDArray[np.int64]]]
+
+
+class MapKey:
+    """A key of a map. Two are never equal, so that a map keeps a key that comes twice, as `from_json` does."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+def record_class(fields: pa.Schema | pa.StructType, readers: list[FieldReader]) -> type[Any]:
+    """Return a class whose attributes f0, f1, ... are the fields; None if one is missing."""
+    return msgspec.defstruct(
+        "Record",
+        [(f"f{index}", reader.annotation | None, None) for index, reader in enumerate(readers)],
+        rename={f"f{index}": name for index, name in enumerate(fields.names)},
+        gc=False,
+    )
+
+
+def field_reader(kind: pa.DataType, options: JsonOptions) -> FieldReader | None:
+    """Return the reader of fields of a type, or None if these are read row by row only."""
+    if kind in _INTEGERS:
+        most = 2 ** (_INTEGERS[kind] - 1)
+        return _plain(Annotated[int, msgspec.Meta(ge=-most, le=most - 1)], kind)
+    if pa.types.is_boolean(kind):
+        return _plain(bool, kind)
+    if pa.types.is_float64(kind):
+        return _plain(float, kind)
+    if pa.types.is_float32(kind):
+        return FieldReader(float, _floats)
+    if pa.types.is_string(kind):
+        return _plain(str, kind)
+    if pa.types.is_binary(kind):
+        return _plain(bytes, kind)
+    if pa.types.is_decimal128(kind):
+        return _decimals(kind)
+    return _times(kind, options) or _nested(kind, options)
+
+
+def _plain(annotation: Any, kind: pa.DataType) -> FieldReader:
+    return FieldReader(annotation, lambda values: (pa.array(values, kind), NOTHING))
+
+
+def _floats(values: list[float | None]) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Return doubles as floats. A double between two floats may have been rounded to there: its row is unread."""
+    doubles = pa.array(values, pa.float64())
+    numbers = doubles.fill_null(0.0).to_numpy()
+    sizes = np.abs(numbers)
+    between = (numbers.view(np.int64) & 0x1FFF_FFFF) == 0x1000_0000
+    beyond = (sizes > _FLOAT.max) | ((sizes < _FLOAT.tiny) & (sizes > 0))
+    return doubles.cast(pa.float32(), safe=False), np.flatnonzero(between | beyond)
+
+
+def _decimals(kind: pa.Decimal128Type) -> FieldReader:
+    step = Decimal((0, (1,), -kind.scale))
+    context = Context(prec=kind.precision, rounding=ROUND_HALF_UP)
+
+    def column(values: list[Any]) -> tuple[pa.Array, NDArray[np.int64]]:
+        unread = []
+        numbers: list[Decimal | None] = []
+        for row, value in enumerate(values):
+            number = None
+            # Text, true and lists may stand here, too.
+            if type(value) is Decimal or type(value) is int:
+                try:
+                    number = Decimal(value).quantize(step, context=context)
+                except InvalidOperation:
+                    unread.append(row)
+            elif value is not None:
+                unread.append(row)
+            numbers.append(number)
+        return pa.array(numbers, kind), np.array(unread, np.int64)
+
+    return FieldReader(Any, column)
+
+
+def _times(kind: pa.DataType, options: JsonOptions) -> FieldReader | None:
+    if pa.types.is_date32(kind) and options.date_format is None:
+        return FieldReader(str, lambda values: dates(pa.array(values, pa.string())))
+    if not pa.types.is_timestamp(kind) or kind.unit != _MICROSECONDS:
+        return None
+    if kind.tz is None:
+        if options.timestamp_ntz_format is not None:
+            return None
+        return FieldReader(str, lambda values: local_timestamps(pa.array(values, pa.string())))
+    if options.timestamp_format is not None:
+        return None
+    zone = time_zone(options.time_zone)
+    return FieldReader(str, lambda values: timestamps(pa.array(values, pa.string()), kind, zone))
+
+
+def _nested(kind: pa.DataType, options: JsonOptions) -> FieldReader | None:
+    if pa.types.is_struct(kind):
+        return _structs(kind, options)
+    if pa.types.is_list(kind):
+        return _lists(kind, options)
+    if pa.types.is_map(kind) and pa.types.is_string(kind.key_type):
+        return _maps(kind, options)
+    return None
+
+
+def _structs(kind: pa.StructType, options: JsonOptions) -> FieldReader | None:
+    found = [field_reader(field.type, options) for field in kind]
+    readers = [reader for reader in found if reader is not None]
+    if not readers or len(readers) < len(found) or len(set(kind.names)) < len(found):
+        return None
+    record = record_class(kind, readers)
+    missing = record()
+
+    def column(values: list[Any]) -> tuple[pa.Array, NDArray[np.int64]]:
+        present = [missing if value is None else value for value in values]
+        nulls = pa.array([value is None for value in values], pa.bool_())
+        columns, unread = [], []
+        for index, reader in enumerate(readers):
+            child, rows = reader.column(list(map(attrgetter(f"f{index}"), present)))
+            columns.append(child)
+            unread.append(rows)
+        array = pa.StructArray.from_arrays(columns, fields=list(kind), mask=nulls)
+        return array, np.unique(np.concatenate(unread))
+
+    return FieldReader(record, column)
+
+
+def _lists(kind: pa.ListType, options: JsonOptions) -> FieldReader | None:
+    reader = field_reader(kind.value_type, options)
+    if reader is None:
+        return None
+
+    def column(values: list[Any]) -> tuple[pa.Array, NDArray[np.int64]]:
+        offsets, nulls = _offsets(values)
+        items, unread = reader.column(list(chain.from_iterable(value for value in values if value is not None)))
+        array = pa.ListArray.from_arrays(offsets, items, type=kind, mask=nulls)
+        return array, _rows_of(unread, offsets)
+
+    return FieldReader(list[reader.annotation | None], column)  # type: ignore[name-defined]
+
+
+def _maps(kind: pa.MapType, options: JsonOptions) -> FieldReader | None:
+    reader = field_reader(kind.item_type, options)
+    if reader is None:
+        return None
+
+    def column(values: list[Any]) -> tuple[pa.Array, NDArray[np.int64]]:
+        offsets, nulls = _offsets(values)
+        present = [value for value in values if value is not None]
+        keys = pa.array([key.text for key in chain.from_iterable(present)], pa.string())
+        items, unread = reader.column(list(chain.from_iterable(value.values() for value in present)))
+        array = pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=nulls)
+        return array, _rows_of(unread, offsets)
+
+    return FieldReader(dict[MapKey, reader.annotation | None], column)  # type: ignore[name-defined]
+
+
+def _offsets(values: list[Any]) -> tuple[pa.Array, pa.Array]:
+    """Return where the items of each row start and end, and which rows are null."""
+    lengths = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    nulls = pa.array([value is None for value in values], pa.bool_())
+    return pa.array(offsets.astype(np.int32)), nulls
+
+
+def _rows_of(items: NDArray[np.int64], offsets: pa.Array) -> NDArray[np.int64]:
+    """Return the rows of items."""
+    if not len(items):
+        return NOTHING
+    return np.unique(np.searchsorted(offsets.to_numpy(), items, side="right") - 1)

@@ -1,0 +1,114 @@
+"""The format JSON: most payloads are decoded many at once, the others row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from jetspark.payload.formats import BadRecord, Decoded
+from jetspark.payload.json.fast import FastDecoder
+from jetspark.payload.json.options import JsonOptions
+from jetspark.payload.json.rows import RowDecoder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jetspark.payload.options import FormatOptions
+
+__all__ = ["JsonFormat", "create"]
+
+# One piece of payloads is a list of Python objects at a time: so many rows, and so many bytes unless one row has more.
+_PIECE_ROWS: Final = 8192
+_PIECE_BYTES: Final = 2 * 1024 * 1024
+
+
+class JsonFormat:
+    """JSON objects as rows; see `PayloadFormat`."""
+
+    def __init__(self, schema: pa.Schema, options: FormatOptions) -> None:
+        self.schema = schema
+        self._options = options
+        self._rows = RowDecoder(schema, options)
+        self._fast = FastDecoder(schema, JsonOptions.of(options))
+
+    def __reduce__(self) -> tuple[Callable[..., JsonFormat], tuple[pa.Schema, FormatOptions]]:
+        """Pickle schema and options."""
+        return JsonFormat, (self.schema, self._options)
+
+    def decode(self, payloads: pa.BinaryArray) -> Decoded:
+        """Decode payloads as Spark's `from_json` does."""
+        bad: list[BadRecord] = []
+        lengths = _lengths(payloads)
+        pieces = [
+            self._piece(payloads.slice(start, stop - start), int(lengths[start:stop].max()), start, bad)
+            for start, stop in _pieces(lengths)
+        ]
+        if not len(self.schema):
+            rows = pa.array([{}] * len(payloads), pa.struct([]))
+            return Decoded(pa.RecordBatch.from_struct_array(rows), bad)
+        columns = [
+            _joined([piece[index] for piece in pieces]) if pieces else pa.array([], field.type)
+            for index, field in enumerate(self.schema)
+        ]
+        return Decoded(pa.RecordBatch.from_arrays(columns, schema=self.schema), bad)
+
+    def encode(self, rows: pa.RecordBatch) -> pa.BinaryArray:
+        """Encode rows."""
+        raise NotImplementedError
+
+    def _piece(self, payloads: pa.BinaryArray, longest: int, start: int, bad: list[BadRecord]) -> list[pa.Array]:
+        """Return the columns of payloads; the longest of them has so many bytes, and the first is row `start`."""
+        texts: list[bytes | None] = payloads.to_pylist()
+        if not self._fast.usable:
+            return self._row_by_row(texts, range(len(texts)), start, bad)
+        columns, unread = self._fast.decode(texts, longest)
+        if not len(unread):
+            return columns
+        others = self._row_by_row(texts, unread.tolist(), start, bad)
+        places = np.arange(len(texts))
+        places[unread] = len(texts) + np.arange(len(unread))
+        order = pa.array(places)
+        return [pa.concat_arrays(pair).take(order) for pair in zip(columns, others, strict=True)]
+
+    def _row_by_row(
+        self, texts: list[bytes | None], rows: range | list[int], start: int, bad: list[BadRecord]
+    ) -> list[pa.Array]:
+        nulls: list[object] = [None] * len(self.schema)
+        decoded = []
+        for row in rows:
+            text = texts[row]
+            values, reason = (nulls, None) if text is None else self._rows.decode_row(text)
+            decoded.append(values)
+            if reason is not None:
+                bad.append(BadRecord(start + row, reason))
+        return [pa.array([values[index] for values in decoded], field.type) for index, field in enumerate(self.schema)]
+
+
+def _lengths(payloads: pa.BinaryArray) -> NDArray[np.int32]:
+    """Return the lengths of payloads, in bytes; a null payload may have any."""
+    offsets = np.frombuffer(payloads.buffers()[1] or b"\0\0\0\0", np.int32)
+    return np.diff(offsets[payloads.offset : payloads.offset + len(payloads) + 1])
+
+
+def _joined(arrays: list[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def _pieces(lengths: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of pieces of payloads of these lengths."""
+    ends = np.cumsum(lengths, dtype=np.int64)
+    start = 0
+    while start < len(ends):
+        before = int(ends[start - 1]) if start else 0
+        fitting = int(np.searchsorted(ends, before + _PIECE_BYTES, side="right"))
+        stop = min(max(fitting, start + 1), start + _PIECE_ROWS)
+        yield start, stop
+        start = stop
+
+
+def create(schema: pa.Schema, options: FormatOptions) -> JsonFormat:
+    """Return the format. Raises ConfigError if JSON cannot give a column of the schema."""
+    return JsonFormat(schema, options)
