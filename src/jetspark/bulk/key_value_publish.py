@@ -33,6 +33,7 @@ from jetspark.jetstream import header_names as names
 from jetspark.jetstream.api import MessageGetRequest
 from jetspark.jetstream.errors import (
     BadHeadersError,
+    Error,
     MaxControlLineError,
     MaxPayloadError,
     MessageNotFoundError,
@@ -40,6 +41,7 @@ from jetspark.jetstream.errors import (
     RequestTimeoutError,
     ValueTooLargeError,
     WrongLastRevisionError,
+    WrongLastSequenceError,
 )
 from jetspark.jetstream.key_value.entry import KeyValueEntry, stored_entry
 from jetspark.wire.vector.byte_spans import Index
@@ -120,6 +122,10 @@ def publish_messages(
     return publisher.report()
 
 
+def _is_conflict(error: Error) -> bool:
+    return isinstance(error, WrongLastSequenceError)
+
+
 class _BucketPublisher:
     def __init__(
         self,
@@ -133,7 +139,7 @@ class _BucketPublisher:
     ) -> None:
         self._connection = connection
         self._bucket = bucket
-        self._settings = replace(settings, collects_conflicts=True)
+        self._settings = replace(settings, is_collected=_is_conflict)
         self._timeout = timeout
         self._is_later = is_later
         self._skip = skip_conflicts
@@ -233,7 +239,7 @@ class _BucketPublisher:
                 self._find_bucket()  # raises if it was deleted
             row = int(numbers[refused.row - first])
             raise PublishRefusedError(row, refused.subject, refused.error, refused.report) from refused.error
-        return sorted(row - first for row in self._publisher.take_conflicts())
+        return sorted(row - first for row in self._publisher.take_collected())
 
     def _find_bucket(self) -> None:
         with contextlib.suppress(RequestTimeoutError):

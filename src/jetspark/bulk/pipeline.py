@@ -17,7 +17,7 @@ from jetspark.bulk.ping_probe import PingProbe
 from jetspark.bulk.publish_acks import PubAckReader, Refusal, StreamAcks
 from jetspark.bulk.publish_report import BulkPublishOptions
 from jetspark.bulk.rows import Rows
-from jetspark.jetstream.errors import Error, PublishTimeoutError, TooManyRequestsError, WrongLastSequenceError
+from jetspark.jetstream.errors import Error, NoStreamResponseError, PublishTimeoutError, TooManyRequestsError
 from jetspark.jetstream.publish import OTHER_STREAM_WAIT, not_stored_hint
 from jetspark.wire.vector.byte_spans import buffer_bytes
 from jetspark.wire.vector.encoder import encode_publishes, row_offsets
@@ -83,7 +83,7 @@ class PublishPipeline:
         self._origin = origin
         in_cluster = bool(connection.server_info.cluster)
         self._window = AckWindow(inbox, settings.max_pending, in_cluster=in_cluster, origin=origin)
-        self._acks = PubAckReader(self._window, streams, settings.expected_stream, settings.collects_conflicts)
+        self._acks = PubAckReader(self._window, streams, settings.expected_stream, settings.is_collected)
         self._sid = connection.subscribe(f"{inbox}.*")
         self.bytes = 0
         """Bytes written."""
@@ -112,9 +112,9 @@ class PublishPipeline:
         return self._acks.unmatched_answers
 
     @property
-    def conflicts(self) -> dict[int, WrongLastSequenceError]:
-        """The rows whose expected sequence was wrong, if the settings say that they are collected."""
-        return self._acks.conflicts
+    def collected(self) -> dict[int, Error]:
+        """The refused rows that the settings let it collect."""
+        return self._acks.collected
 
     @property
     def reply_length(self) -> int:
@@ -170,6 +170,18 @@ class PublishPipeline:
         """Return the rows that were sent and, as far as is known, are neither stored nor refused for good."""
         return sorted({*self._window.unanswered_rows(), *self._acks.refusals})
 
+    def unanswered_subjects(self) -> dict[int, str]:
+        """Return the rows that nobody answered (503), with their subjects."""
+        return {
+            row: self._subject_of(row)
+            for row, refusal in self._acks.refusals.items()
+            if isinstance(refusal.error, NoStreamResponseError) and not refusal.stored_elsewhere
+        }
+
+    def collect(self, row: int) -> None:
+        """Take a refusal as final, and let the other rows go on."""
+        self._acks.collected[row] = self._acks.refusals.pop(row).error
+
     def _wait_for_window(self, wanted: int) -> None:
         """Read acknowledgements until the window has room for `wanted` rows."""
         while self._window.free_rows < wanted:
@@ -222,7 +234,7 @@ class PublishPipeline:
         refusals = self._acks.refusals
         if refusals:
             self._wait_for_all()
-            error = self._refused_error()
+            error = self.refused_error()
             raise error from error.error
         while (
             self.recent_rows and self.recent_rows[0].first + len(self.recent_rows[0]) <= self._window.first_unanswered
@@ -233,9 +245,10 @@ class PublishPipeline:
     def refusal_of_stored_row(self) -> RowsRefusedError | None:
         """Return the error if a row was refused that another stream has stored."""
         elsewhere = any(one.stored_elsewhere for one in self._acks.refusals.values())
-        return self._refused_error() if elsewhere else None
+        return self.refused_error() if elsewhere else None
 
-    def _refused_error(self) -> RowsRefusedError:
+    def refused_error(self) -> RowsRefusedError:
+        """Return the error of the refused rows; there must be one."""
         refusals = self._acks.refusals
         refused = refusals[min(refusals)]
         several = self._acks.further_answers > 0

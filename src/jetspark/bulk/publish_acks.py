@@ -11,6 +11,7 @@ not counted as rows; but a refusal among them is kept. If the stream is known by
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jetspark.bulk.ack_window import AckWindow
-from jetspark.jetstream.errors import Error, StatusError, WrongLastSequenceError
+from jetspark.jetstream.errors import Error, StatusError
 from jetspark.jetstream.publish import (
     MAX_ACK_PREFIXES,
     is_refusal_of_other_stream,
@@ -99,8 +100,8 @@ class PubAckReader:
         Name of the stream whose answers count; None for any.
     refusals
         Messages that were not stored, by their rows.
-    conflicts
-        Messages whose expected sequence was wrong, by their rows, if `collects_conflicts`. They are no refusals.
+    collected
+        Messages whose refusal `is_collected` accepts, by their rows. They are not among the refusals.
     further_answers
         Number of answers to rows that were answered before.
     unmatched_answers
@@ -110,9 +111,9 @@ class PubAckReader:
     window: AckWindow
     streams: dict[str, StreamAcks] = field(default_factory=dict)
     expected_stream: str | None = None
-    collects_conflicts: bool = False
+    is_collected: Callable[[Error], bool] | None = None
     refusals: dict[int, Refusal] = field(default_factory=dict)
-    conflicts: dict[int, WrongLastSequenceError] = field(default_factory=dict)
+    collected: dict[int, Error] = field(default_factory=dict)
     further_answers: int = 0
     unmatched_answers: int = 0
     _patterns: dict[bytes, str] = field(default_factory=dict)
@@ -183,8 +184,8 @@ class PubAckReader:
     def _refuse(self, row: int, error: Error) -> None:
         first = bool(self.window.settle(np.array([row]))[0])
         self.further_answers += not first
-        if self.collects_conflicts and first and isinstance(error, WrongLastSequenceError):
-            self.conflicts[row] = error
+        if first and self.is_collected is not None and self.is_collected(error):
+            self.collected[row] = error
             return
         if row not in self.refusals:
             self.refusals[row] = Refusal(row, error, stored_elsewhere=not first)

@@ -23,6 +23,7 @@ __all__ = [
     "PublishRefusedError",
     "PublishReport",
     "RecordBatchInput",
+    "RefusalFilter",
     "StoredRowsFinder",
     "record_batches",
 ]
@@ -38,6 +39,10 @@ _log: Final = logging.getLogger(__name__)
 StoredRowsFinder: TypeAlias = Callable[[pa.StringArray, pa.StringArray, float], pa.BooleanArray]
 """Returns which rows are stored, by their subjects and message ids (null for none), and the seconds since the first of
 them was sent."""
+
+
+RefusalFilter: TypeAlias = Callable[[Error], bool]
+"""Returns whether a row that was refused with this error is collected."""
 
 
 def record_batches(batches: RecordBatchInput) -> Iterator[pa.RecordBatch]:
@@ -87,7 +92,10 @@ class BulkPublishOptions:
     expected_stream: str | None = None
     retry_timeout: float = 0.0
     find_stored: StoredRowsFinder | None = None
-    collects_conflicts: bool = False
+    is_collected: RefusalFilter | None = None
+    """Which refused rows are collected: the others go on. None ends the publish at the first refusal."""
+    has_stream: Callable[[str], bool] | None = None
+    """Whether a stream takes a subject. Asked when nobody answers; the rows are collected if there is no stream."""
 
     def __post_init__(self) -> None:
         """Check names. Raises BadSubjectError or BadNameError."""
@@ -95,6 +103,10 @@ class BulkPublishOptions:
             check_publish_subject(self.subject)
         if self.expected_stream is not None:
             check_stream_name(self.expected_stream)
+
+    def collects(self, error: Error) -> bool:
+        """Return whether a row that was refused with this error is collected."""
+        return self.is_collected is not None and self.is_collected(error)
 
     def header_lines(self, rows: int) -> pa.Array | None:
         """Return header lines of the library for `rows` rows."""

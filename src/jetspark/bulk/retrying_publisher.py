@@ -26,7 +26,7 @@ from jetspark.bulk.publish_report import BulkPublishOptions, PublishRefusedError
 from jetspark.bulk.retry import RetryTimer
 from jetspark.bulk.rows import Rows, check_schema
 from jetspark.engine.retry import can_resume
-from jetspark.jetstream.errors import Error, MaxControlLineError, NoStreamResponseError, WrongLastSequenceError
+from jetspark.jetstream.errors import Error, MaxControlLineError, NoStreamResponseError
 from jetspark.jetstream.publish import RETRY_ATTEMPTS, RETRY_WAIT
 
 __all__ = ["RetryingPublisher"]
@@ -49,7 +49,8 @@ class RetryingPublisher:
         self._further_answers = self._unmatched_answers = 0  # of finished flights
         self._retry = RetryTimer(settings.retry_timeout)
         self._schema: pa.Schema | None = None
-        self._conflicts: dict[int, WrongLastSequenceError] = {}  # of finished flights
+        self._collected: dict[int, Error] = {}  # refused rows, of finished flights
+        self._without_stream: set[str] = set()  # subjects that no stream takes
         self._pipeline = self._next_pipeline(0)
 
     def close(self) -> None:
@@ -61,11 +62,11 @@ class RetryingPublisher:
         """Number of the next row."""
         return self._rows
 
-    def take_conflicts(self) -> dict[int, WrongLastSequenceError]:
-        """Return the rows since the last call whose expected sequence was wrong. Call it after `finish`."""
-        found = {**self._conflicts, **self._pipeline.conflicts}
-        self._conflicts.clear()
-        self._pipeline.conflicts.clear()
+    def take_collected(self) -> dict[int, Error]:
+        """Return the refused rows that were collected since the last call. Call it after `finish`."""
+        found = {**self._collected, **self._pipeline.collected}
+        self._collected.clear()
+        self._pipeline.collected.clear()
         return found
 
     def report(self) -> PublishReport:
@@ -138,8 +139,8 @@ class RetryingPublisher:
 
     def _end(self, flight: PublishPipeline, numbers: list[int] | None = None) -> None:
         """Keep the numbers of a finished flight, and close it; see `_wait_or_raise` for `numbers`."""
-        for row, conflict in flight.conflicts.items():
-            self._conflicts[row if numbers is None else numbers[row]] = conflict
+        for row, error in flight.collected.items():
+            self._collected[row if numbers is None else numbers[row]] = error
         self._bytes += flight.bytes
         self._further_answers += flight.further_answers
         self._unmatched_answers += flight.unmatched_answers
@@ -185,6 +186,10 @@ class RetryingPublisher:
             assert pipeline is not None
             leave = self._connection.note_error(error.error)
             self._refusals += 1
+            if self._collect_without_stream(pipeline, left, numbers):
+                if not left:
+                    return
+                error = pipeline.refused_error()
             if not self._is_retryable(error, left, recent):
                 row = error.row if numbers is None else numbers[error.row]
                 expected = self._settings.expected_stream
@@ -197,11 +202,30 @@ class RetryingPublisher:
             return
         if isinstance(error, MaxControlLineError) and left:
             row, subject = _longest_subject(recent, left)
+            if self._settings.retry_timeout > 0 and self._settings.collects(error):
+                self._collected[row] = error
+                left.remove(row)
+                return
             raise PublishRefusedError(row, subject, error, self.report(), self._settings.expected_stream) from error
         doubtful = self._connection.note_error(error, self._settings.ack_timeout)
         if not (can_resume(error) and self._retry.wait(doubtful)):
             raise _with_context(error, left) from error
         self._had_outage = True
+
+    def _collect_without_stream(self, pipeline: PublishPipeline, left: list[int], numbers: list[int] | None) -> bool:
+        """Take rows out of `left` whose subject belongs to no stream, if the settings say so; return whether any."""
+        has_stream = self._settings.has_stream
+        if has_stream is None:
+            return False
+        given_up: set[int] = set()
+        for at, subject in pipeline.unanswered_subjects().items():
+            if subject not in self._without_stream and self._refusals > RETRY_ATTEMPTS and not has_stream(subject):
+                self._without_stream.add(subject)
+            if subject in self._without_stream:
+                pipeline.collect(at)
+                given_up.add(at if numbers is None else numbers[at])
+        left[:] = [row for row in left if row not in given_up]
+        return bool(given_up)
 
     def _is_retryable(self, error: RowsRefusedError, left: list[int], recent: list[Rows]) -> bool:
         if not error.transient or error.stored_elsewhere or self._refusals > self._max_retries(error.error):

@@ -16,6 +16,7 @@ from jetspark.jetstream.subject_filters import EVERYTHING, reduce_filters
 from jetspark.jetstream.times import format_rfc3339
 from jetspark.spark.options import table
 from jetspark.spark.options.bucket import BucketOptions, check_bucket_write, make_bucket_options
+from jetspark.spark.options.dead_letters import DeadLetterOptions, write_dead_letter_options
 from jetspark.spark.options.objects import ObjectReadOptions, make_object_options
 from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
@@ -144,6 +145,8 @@ class WriteOptions:
         Whether rows for a bucket are skipped if their expected revision is wrong.
     payload
         How columns become payloads; None if the payload is one of them.
+    dead_letters
+        Subject and limit of the dead letters; None if a bad row fails the task.
     """
 
     server: ServerOptions
@@ -160,6 +163,7 @@ class WriteOptions:
     objects: str | None = None
     max_object_size: int = 0
     payload: PayloadOptions | None = None
+    dead_letters: DeadLetterOptions | None = None
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
@@ -273,6 +277,7 @@ def make_write_options(parsed: ParsedOptions) -> WriteOptions:
         objects=parsed[table.OBJECTS],
         max_object_size=parsed[table.MAX_OBJECT_SIZE] or _MAX_WRITE_SIZE,
         payload=make_payload_options(parsed),
+        dead_letters=write_dead_letter_options(parsed),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from jetspark.spark.options.option import Option
 from jetspark.spark.options.tables.content import *
+from jetspark.spark.options.tables.dead_letters import *
 from jetspark.spark.options.tables.payload import *
 from jetspark.spark.options.tables.read import *
 from jetspark.spark.options.tables.server import *
@@ -37,6 +38,7 @@ OPTIONS: Final[tuple[Option[object], ...]] = (
     LEDGER_STREAM, LEDGER_RETENTION, MAX_REPLAY_DELAY,
     PAYLOAD_FORMAT, METADATA_PREFIX, MODE, CORRUPT_RECORD_COLUMN, SAMPLING_SIZE,
     *OPTIONS_OF_FORMATS,
+    DEAD_LETTER_SUBJECT, MAX_DEAD_LETTERS,
 )
 """All options, in the order of the documentation."""
 # fmt: on

@@ -27,12 +27,19 @@ from jetspark.spark.write.bucket_rows import find_target
 from jetspark.spark.write.commit_message import (
     TaskCommitMessage,
     conflicts_warning,
+    dead_letters_warning,
     duplicates_warning,
     left_out_warning,
     merge_messages,
     summary,
 )
-from jetspark.spark.write.rows import has_own_ids, plan_columns, prepare_rows, publish_rows
+from jetspark.spark.write.rows import (
+    has_own_ids,
+    plan_columns,
+    prepare_rows,
+    publish_rows,
+    with_dead_letter_stream,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +55,7 @@ def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> Je
     Raises
     ------
     ConfigError
-        The mode is `overwrite`, or a column is missing.
+        The mode is `overwrite`, or a column is missing, or no stream takes the dead letters.
     BucketNotFoundError, BadBucketError, MessageTTLDisabledError
         There is no such bucket, or it has no times to live.
     ConnectError, AuthenticationError, TLSError
@@ -62,6 +69,7 @@ def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> Je
     columns = plan_columns(schema, options)
     with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True) as connection:
         columns, options = find_target(connection, columns, options)
+        options = with_dead_letter_stream(connection, options)
     return JetStreamWriter(options, columns)
 
 
@@ -81,8 +89,8 @@ class JetStreamWriter(DataSourceArrowWriter):
         prefix = f"{self._job}-{partition}"
         rows = prepare_rows(iterator, self._columns, self._options, prefix, left_out, stable=False)
         with borrow_connection(self._options.server.connect, self._options.retry_timeout) as connection:
-            published = publish_rows(connection, rows, self._columns, self._options, prefix)
-        done = TaskCommitMessage.of(partition, published.report, published.skipped, published.conflicts)
+            published = publish_rows(connection, rows, self._columns, self._options, prefix, self._job)
+        done = TaskCommitMessage.of(partition, published)
         done.left_out, done.own_ids = left_out, has_own_ids(self._columns, self._options)
         log_counts(_log, "partition %d: %s", partition, summary(done))
         return done
@@ -93,7 +101,7 @@ class JetStreamWriter(DataSourceArrowWriter):
         _log.info("write done: %s", summary(whole))
         if whole.left_out:
             _log.warning("%s", left_out_warning(whole.left_out))
-        for text in (duplicates_warning(whole), conflicts_warning(whole)):
+        for text in (duplicates_warning(whole), conflicts_warning(whole), dead_letters_warning(whole)):
             if text is not None:
                 _log.warning("%s", text)
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import WriterCommitMessage
 
 if TYPE_CHECKING:
-    from jetspark.bulk import PublishReport
+    from jetspark.spark.write.rows import Published
 
 __all__ = [
     "StreamRowCounts",
     "TaskCommitMessage",
     "conflicts_warning",
+    "dead_letters_warning",
     "duplicates_warning",
     "left_out_warning",
     "merge_messages",
@@ -69,6 +70,10 @@ class TaskCommitMessage(WriterCommitMessage):
         Rows that were not sent, because an earlier run of the task, or an earlier try, had stored them.
     conflicts
         Rows for a bucket that were left out, because the newest revision of their key was another one than expected.
+    dead_letters
+        Rows that can never be stored, and were published as dead letters by this or an earlier run of the task.
+    dead_letter_reason
+        Reason of the first of them.
     run_id
         Id of the run of the query, a new one at each start; None outside of a query.
     own_ids
@@ -85,19 +90,31 @@ class TaskCommitMessage(WriterCommitMessage):
     resent: int = 0
     skipped: int = 0
     conflicts: int = 0
+    dead_letters: int = 0
+    dead_letter_reason: str | None = None
     run_id: str | None = None
     own_ids: bool = False
     left_out: set[str] = field(default_factory=set)
     warnings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, partition: int, report: PublishReport, skipped: int = 0, conflicts: int = 0) -> TaskCommitMessage:
-        """Return the message for a report of `bulk.publish`."""
+    def of(cls, partition: int, published: Published) -> TaskCommitMessage:
+        """Return the message for the outcome of the rows."""
+        report = published.report
         streams = {
             name: StreamRowCounts(acks.count, acks.duplicates, acks.first_sequence, acks.last_sequence)
             for name, acks in report.streams.items()
         }
-        return cls(partition, report.bytes, streams, report.resent, skipped, conflicts)
+        return cls(
+            partition,
+            report.bytes,
+            streams,
+            report.resent,
+            published.skipped,
+            published.conflicts,
+            published.dead_letters,
+            published.dead_letter_reason,
+        )
 
     def add(self, other: TaskCommitMessage) -> None:
         """Add the counts of another task."""
@@ -105,6 +122,8 @@ class TaskCommitMessage(WriterCommitMessage):
         self.resent += other.resent
         self.skipped += other.skipped
         self.conflicts += other.conflicts
+        self.dead_letters += other.dead_letters
+        self.dead_letter_reason = self.dead_letter_reason or other.dead_letter_reason
         self.run_id = self.run_id or other.run_id
         self.own_ids = self.own_ids or other.own_ids
         self.left_out |= other.left_out
@@ -152,6 +171,16 @@ def conflicts_warning(rows: TaskCommitMessage) -> str | None:
     )
 
 
+def dead_letters_warning(rows: TaskCommitMessage) -> str | None:
+    """Return the warning about rows that are dead letters; None if there are none."""
+    if not rows.dead_letters:
+        return None
+    return (
+        f"{rows.dead_letters} rows can never be stored, and are dead letters (option deadLetterSubject); the first "
+        f"reason: {rows.dead_letter_reason or 'see the dead letters'}"
+    )
+
+
 def summary(rows: TaskCommitMessage) -> str:
     """Return a summary in one line."""
     parts = [_stream_summary(name, each) for name, each in sorted(rows.streams.items())]
@@ -159,6 +188,8 @@ def summary(rows: TaskCommitMessage) -> str:
         parts.append(f"{rows.skipped} rows skipped, which were stored before")
     if rows.conflicts:
         parts.append(f"{rows.conflicts} rows skipped because of another revision")
+    if rows.dead_letters:
+        parts.append(f"{rows.dead_letters} dead letters")
     if rows.resent:
         parts.append(f"{rows.resent} rows sent again")
     if rows.bytes:

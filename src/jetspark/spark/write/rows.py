@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from jetspark.jetstream.control_headers import CONTROL_HEADER_PATTERN
 from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.schema import WriteColumns, write_columns
+from jetspark.spark.streams.dead_letters import find_dead_letter_stream, has_stream
 from jetspark.spark.write.bucket_rows import entry_write_columns
 
 if TYPE_CHECKING:
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
     from jetspark.bulk.key_value_bucket import BucketTarget
     from jetspark.spark.write.unstored import ResentRows
 
-__all__ = ["Published", "has_own_ids", "plan_columns", "prepare_rows", "publish_rows"]
+__all__ = [
+    "Published",
+    "has_own_ids",
+    "plan_columns",
+    "prepare_rows",
+    "publish_rows",
+    "with_dead_letter_stream",
+]
 
 _log: Final = logging.getLogger(__name__)
 
@@ -35,6 +43,14 @@ def plan_columns(schema: StructType, options: WriteOptions) -> WriteColumns:
 def has_own_ids(columns: WriteColumns, options: WriteOptions) -> bool:
     """Whether rows may have message ids of their own, in the column `msg_id` or in their headers."""
     return "msg_id" in columns or ("headers" in columns and options.keep_control_headers)
+
+
+def with_dead_letter_stream(connection: Connection, options: WriteOptions) -> WriteOptions:
+    """Return the options with the stream that takes the dead letters, if there are any. Raises ConfigError."""
+    if options.dead_letters is None:
+        return options
+    found = find_dead_letter_stream(connection, options.server, options.retry_timeout, options.dead_letters)
+    return replace(options, dead_letters=found)
 
 
 def prepare_rows(
@@ -90,19 +106,33 @@ class Published:
         Rows that were found stored, and not sent again.
     conflicts
         Rows for a bucket that were left out because of another revision.
+    dead_letters, dead_letter_reason
+        Rows that are dead letters, and the reason of the first one.
     """
 
     report: PublishReport
     skipped: int
     conflicts: int = 0
+    dead_letters: int = 0
+    dead_letter_reason: str | None = None
 
 
 def publish_rows(
-    connection: Connection, rows: Iterator[pa.RecordBatch], columns: WriteColumns, options: WriteOptions, prefix: str
+    connection: Connection,
+    rows: Iterator[pa.RecordBatch],
+    columns: WriteColumns,
+    options: WriteOptions,
+    prefix: str,
+    job: str,
 ) -> Published:
     """Publish messages by the options. Only those with ids are sent again after a lost connection.
 
-    `prefix` is that of their ids.
+    Parameters
+    ----------
+    prefix
+        First part of their ids.
+    job
+        Id of the query, or of the job of a batch.
     """
     from jetspark.bulk import publish, publish_atomic
     from jetspark.spark.write.unstored import ResentRows
@@ -111,6 +141,8 @@ def publish_rows(
     resent = ResentRows(options)
     if columns.bucket is not None:
         return _publish_entries(connection, rows, columns.bucket, options, retry_timeout, resent, prefix)
+    if options.dead_letters is not None:
+        return _publish_storable(connection, rows, options, retry_timeout, resent, job)
     if options.atomic:
         report = publish_atomic(
             connection,
@@ -135,6 +167,36 @@ def publish_rows(
             control_headers="keep",  # `prepare_rows` has left them out
         )
     return Published(report, resent.skipped)
+
+
+def _publish_storable(
+    connection: Connection,
+    rows: Iterator[pa.RecordBatch],
+    options: WriteOptions,
+    retry_timeout: float,
+    resent: ResentRows,
+    job: str,
+) -> Published:
+    from jetspark.bulk.dead_letters import DeadLetterPublisher, publish_storable
+    from jetspark.bulk.publish_report import BulkPublishOptions
+
+    dead = options.dead_letters
+    assert dead is not None
+    letters = DeadLetterPublisher(
+        dead.subject, job, dead.limit, dead.max_size, options.ack_timeout, options.retry_timeout
+    )
+    settings = BulkPublishOptions(
+        subject=options.subject,
+        max_pending=options.max_pending,
+        ack_timeout=options.ack_timeout,
+        expected_stream=options.expected_stream,
+        retry_timeout=retry_timeout,
+        find_stored=resent.find,
+    )
+    report = publish_storable(
+        connection, rows, settings, letters, lambda subject: has_stream(connection, options.server, subject)
+    )
+    return Published(report, resent.skipped, 0, letters.count, letters.first_reason)
 
 
 def _publish_entries(

@@ -26,10 +26,22 @@ from jetspark.spark.options.stream_write import StreamWriteOptions
 from jetspark.spark.schema import WriteColumns
 from jetspark.spark.task_log import log_counts
 from jetspark.spark.write.bucket_rows import find_target
-from jetspark.spark.write.commit_message import TaskCommitMessage, conflicts_warning, merge_messages, summary
+from jetspark.spark.write.commit_message import (
+    TaskCommitMessage,
+    conflicts_warning,
+    dead_letters_warning,
+    merge_messages,
+    summary,
+)
 from jetspark.spark.write.duplicate_window import warn_once, window_warnings
 from jetspark.spark.write.ledger import TaskLedger, TaskName, TaskRecord
-from jetspark.spark.write.rows import has_own_ids, plan_columns, prepare_rows, publish_rows
+from jetspark.spark.write.rows import (
+    has_own_ids,
+    plan_columns,
+    prepare_rows,
+    publish_rows,
+    with_dead_letter_stream,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,11 +63,12 @@ def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite
     Raises
     ------
     ConfigError
-        The output mode is `complete`, a column is missing, or the ledger stream does not fit.
+        The output mode is `complete`, a column is missing, the ledger stream does not fit, or no stream takes the dead
+        letters.
     BucketNotFoundError, BadBucketError, MessageTTLDisabledError
         There is no such bucket, or it has no times to live.
     ConnectError, AuthenticationError, TLSError
-        A server is needed for the ledger or the bucket, and cannot be reached or rejects the login.
+        A server is needed for the ledger, the bucket or the dead letters, and cannot be reached or rejects the login.
     """
     if overwrite:
         raise ConfigError(
@@ -64,7 +77,7 @@ def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite
         )
     write, ledger = options.write, None
     columns = plan_columns(schema, write)
-    if options.ledger_stream is None and write.bucket is None:
+    if options.ledger_stream is None and write.bucket is None and write.dead_letters is None:
         return JetStreamStreamWriter(options, columns, ledger)
     with borrow_connection(write.server.connect, write.retry_timeout) as connection:
         if options.ledger_stream is not None:
@@ -72,6 +85,7 @@ def plan_stream_write(schema: StructType, options: StreamWriteOptions, overwrite
             if ledger.prepare(connection):
                 ledger.retention = options.ledger_retention
         columns, write = find_target(connection, columns, write)
+        write = with_dead_letter_stream(connection, write)
     return JetStreamStreamWriter(replace(options, write=write), columns, ledger)
 
 
@@ -104,8 +118,8 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         rows = prepare_rows(_chain(first, batches), self._columns, write, str(task), left_out, stable=True)
         with borrow_connection(write.server.connect, write.retry_timeout) as connection:
             if self._ledger is None:
-                published = publish_rows(connection, rows, self._columns, write, str(task))
-                done = TaskCommitMessage.of(task.partition, published.report, published.skipped, published.conflicts)
+                published = publish_rows(connection, rows, self._columns, write, str(task), task.query)
+                done = TaskCommitMessage.of(task.partition, published)
             else:
                 done = self._publish_recorded(connection, self._record(self._ledger, task), task, rows)
             done.warnings = window_warnings(connection, done.streams, run_id, self._options)
@@ -128,17 +142,22 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         prefix = None if has_own_ids(self._columns, write) else str(task)
         earlier = (write, prefix, record.first_attempt_ns, record.batch_digests)
         unstored = UnstoredRows(*earlier) if bucket is None else UnstoredEntries(*earlier, bucket, record.revision)
-        published = publish_rows(connection, unstored.filter(rows), self._columns, write, str(task))
+        if bucket is None:
+            unstored.look_up_dead_letters(task.query)
+        published = publish_rows(connection, unstored.filter(rows), self._columns, write, str(task), task.query)
         record.finish(connection, unstored.batch_digests)
-        skipped = unstored.skipped + published.skipped
-        return TaskCommitMessage.of(task.partition, published.report, skipped, published.conflicts)
+        done = TaskCommitMessage.of(task.partition, published)
+        done.skipped += unstored.skipped
+        done.dead_letters += unstored.dead_letters
+        return done
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Log the counts of the micro-batch, and once in a run the warnings about duplicates."""
         stored = merge_messages(messages)
         _log.info("batch %d done: %s", batchId, summary(stored))
-        if text := conflicts_warning(stored):
-            _log.warning("batch %d: %s", batchId, text)
+        for text in (conflicts_warning(stored), dead_letters_warning(stored)):
+            if text is not None:
+                _log.warning("batch %d: %s", batchId, text)
         warn_once(stored)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -28,6 +28,7 @@ from jetspark.jetstream.header_names import MSG_ID
 from jetspark.jetstream.names import subject_matches
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import WriteOptions
+from jetspark.spark.write.earlier_letters import EarlierDeadLetters
 from jetspark.spark.write.id_set import IdSet
 from jetspark.spark.write.message_ids import effective_ids, original_ids
 
@@ -68,7 +69,9 @@ class UnstoredRows:
     batch_digests
         Digests of the record batches of this run.
     skipped
-        Number of rows left out.
+        Number of rows left out, because they are stored.
+    dead_letters
+        Number of rows left out, because they are dead letters.
     """
 
     def __init__(
@@ -89,6 +92,15 @@ class UnstoredRows:
         self._stored = IdSet()
         self.batch_digests: list[str] = []
         self.skipped = 0
+        self.dead_letters = 0
+        self._earlier_letters: EarlierDeadLetters | None = None
+
+    def look_up_dead_letters(self, query: str) -> None:
+        """Leave out also the rows that an earlier run of this query has published as dead letters."""
+        if self._options.dead_letters is not None and self._first_attempt_ns is not None:
+            self._earlier_letters = EarlierDeadLetters(
+                self._options, query, self._first_attempt_ns - _MAX_CLOCK_SKEW_NS
+            )
 
     def filter(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are not stored yet, in their order."""
@@ -101,10 +113,18 @@ class UnstoredRows:
                 self.skipped += len(batch)
                 self._pass(ids)
             else:
-                left = self._without_stored(batch, ids)
-                self.skipped += len(batch) - len(left)
+                alive = self._without_dead_letters(batch, ids)
+                left = self._without_stored(alive, effective_ids(alive))
+                self.skipped += len(alive) - len(left)
                 if len(left):
                     yield left
+
+    def _without_dead_letters(self, batch: pa.RecordBatch, ids: pa.StringArray) -> pa.RecordBatch:
+        if self._earlier_letters is None:
+            return batch
+        alive = batch.filter(pc.invert(self._earlier_letters.contain(ids)))
+        self.dead_letters += len(batch) - len(alive)
+        return alive
 
     def _pass(self, ids: pa.StringArray) -> None:
         """Note the ids of rows that are stored."""
