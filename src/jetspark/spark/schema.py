@@ -39,15 +39,19 @@ __all__ = [
     "HEADERS_TYPE",
     "READABLE_TYPES",
     "WRITABLE_HEADERS",
+    "WRITABLE_TYPES",
     "Projection",
     "WriteColumns",
+    "check_arrow_types",
     "check_columns",
     "check_write_types",
+    "columns_of",
     "conform",
     "is_one_of",
     "plan_projection",
     "read_schema",
     "same_type",
+    "with_subject",
     "write_columns",
 ]
 
@@ -65,7 +69,7 @@ READABLE_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
     "timestamp_ns": (LongType(),),
 }
 WRITABLE_HEADERS: Final = (HEADERS_TYPE, MapType(_TEXT, _TEXT))
-_WRITABLE: Final[dict[str, tuple[DataType, ...]]] = {
+WRITABLE_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
     "subject": (_TEXT,),
     "data": (BinaryType(), _TEXT),
     HEADERS: WRITABLE_HEADERS,
@@ -211,18 +215,29 @@ def write_columns(schema: StructType, subject: str | None) -> WriteColumns:
     ConfigError
         A required column is missing, a column has the wrong type, or a column would not be written.
     """
-    there = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema) or "no columns"
     positions = find_write_columns(schema.names, any_case=True)
-    check_write_types(schema, positions, _WRITABLE)
+    check_write_types(schema, positions, WRITABLE_TYPES)
     if "data" not in positions:
-        raise ConfigError(f"the rows have no column data (the payload, binary or string); they have {there}")
+        raise ConfigError(
+            f"the rows have no column data (the payload, binary or string); they have {columns_of(schema)}"
+        )
+    return WriteColumns(with_subject(positions, subject, schema))
+
+
+def with_subject(positions: dict[str, int], subject: str | None, schema: StructType) -> dict[str, int]:
+    """Return the columns of a write for the option `subject`. Raises ConfigError if there is neither."""
     if subject is not None:
         positions.pop("subject", None)
     elif "subject" not in positions:
         raise ConfigError(
-            f"the rows have no column subject (string), and option subject is not given; they have {there}"
+            f"the rows have no column subject (string), and option subject is not given; they have {columns_of(schema)}"
         )
-    return WriteColumns(positions)
+    return positions
+
+
+def columns_of(schema: StructType) -> str:
+    """Return the columns of rows with their types, for errors."""
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema) or "no columns"
 
 
 def check_write_types(
@@ -232,6 +247,19 @@ def check_write_types(
     for name, at in positions.items():
         if not is_one_of(schema[at].dataType, types[name]):
             raise _wrong_type(schema[at], types[name], "be written from")
+
+
+def check_arrow_types(fields: StructType) -> None:
+    """Check that Spark exchanges the types with Python. Raises ConfigError for the first that it does not."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    for field in fields:
+        try:
+            to_arrow_type(field.dataType, timezone="UTC")
+        except PySparkException as error:
+            kind = field.dataType.simpleString()
+            raise ConfigError(f"column {field.name} {kind}: Spark does not exchange this type with Python") from error
 
 
 def is_one_of(have: DataType, types: tuple[DataType, ...]) -> bool:

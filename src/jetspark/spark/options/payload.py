@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -54,6 +54,22 @@ class PayloadOptions:
     corrupt_column: str
     sampling_size: int
     format_options: Mapping[str, str]
+
+    def message_column(self, column: str) -> str | None:
+        """Return the name of the column of messages that a column has, if it is one; None without the prefix."""
+        name, prefix = column.lower(), self.prefix.lower()
+        return name.removeprefix(prefix) if name.startswith(prefix) else None
+
+    def rename_hint(self, column: str, known: Collection[str]) -> str:
+        """Return how a field of the payload with the name of a column of messages (one of `known`) can be used."""
+        if self.message_column(column) not in known:
+            return ""
+        other = "msg_" if self.prefix == "_" else "_"
+        renamed = ", ".join(f"{other}{each}" for each in list(known)[:2])
+        return (
+            f"; if {column} is a field of the payload, rename the columns of messages: "
+            f'option("metadataPrefix", "{other}") makes them {renamed}, ...'
+        )
 
     def make_format(self, schema: pa.Schema) -> PayloadFormat:
         """Return the format with these columns. Raises ConfigError for a column that it cannot give."""

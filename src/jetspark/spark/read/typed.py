@@ -18,7 +18,7 @@ from jetspark.payload.required import RequiredFields
 from jetspark.payload.rows import DecodeOptions, RowDecoder
 from jetspark.spark.options.payload import PayloadOptions
 from jetspark.spark.read.bad_records import BadRecords
-from jetspark.spark.schema import conform, is_one_of, same_type
+from jetspark.spark.schema import check_arrow_types, conform, is_one_of, same_type
 from jetspark.spark.time_zone import session_time_zone
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def plan_typed_rows(
     for field in columns.fields:
         _check_null(field, payload.mode, null_payloads=null_payloads)
     fields = StructType([StructField(field.name, field.dataType) for field in columns.fields])
-    _check_arrow(fields)
+    check_arrow_types(fields)
     decoded = payload.make_format(to_arrow_schema(fields, timezone="UTC"))
     required = tuple(field.name for field in columns.fields if not field.nullable)
     exact = to_arrow_schema(schema, timezone="UTC")
@@ -194,20 +194,19 @@ class _Columns:
 
 
 def _sort_columns(schema: StructType, payload: PayloadOptions, types: Mapping[str, tuple[DataType, ...]]) -> _Columns:
-    prefix = payload.prefix.lower()
     columns = _Columns({}, [], None)
     seen = set()
     for field in schema:
         if field.name.lower() in seen:
-            raise ConfigError(f"the schema has the column {field.name} twice{_rename_hint(field.name, prefix, types)}")
+            raise ConfigError(f"the schema has the column {field.name} twice{payload.rename_hint(field.name, types)}")
         seen.add(field.name.lower())
-        name = field.name.lower().removeprefix(prefix)
-        if field.name.lower().startswith(prefix) and name in types:
+        name = payload.message_column(field.name)
+        if name is not None and name in types:
             if not is_one_of(field.dataType, types[name]):
                 wanted = " or ".join(each.simpleString() for each in types[name])
                 raise ConfigError(
                     f"column {field.name} {field.dataType.simpleString()} has the name of a column of messages, which "
-                    f"can only be read as {wanted}{_rename_hint(field.name, prefix, types)}"
+                    f"can only be read as {wanted}{payload.rename_hint(field.name, types)}"
                 )
             columns.kept[name] = field
         elif field.name == payload.corrupt_column:
@@ -221,18 +220,6 @@ def _sort_columns(schema: StructType, payload: PayloadOptions, types: Mapping[st
         else:
             columns.fields.append(field)
     return columns
-
-
-def _rename_hint(name: str, prefix: str, types: Mapping[str, tuple[DataType, ...]]) -> str:
-    """Return how a field of the payload and a column of messages with the same name can be read."""
-    if name.lower().removeprefix(prefix) not in types:
-        return ""
-    other = "_" if prefix != "_" else "msg_"
-    renamed = ", ".join(f"{other}{each}" for each in list(types)[:2])
-    return (
-        f'; if {name} is a field of the payload, rename the columns of messages: option("metadataPrefix", "{other}") '
-        f"makes them {renamed}, ..."
-    )
 
 
 def _check_null(field: StructField, mode: ParseMode, *, null_payloads: bool) -> None:
@@ -272,16 +259,3 @@ def _required_part(kind: DataType, place: str) -> str | None:
             if found is not None:
                 return found
     return None
-
-
-def _check_arrow(fields: StructType) -> None:
-    """Check that Spark can take the types from Python."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    for field in fields:
-        try:
-            to_arrow_type(field.dataType, timezone="UTC")
-        except PySparkException as error:
-            kind = field.dataType.simpleString()
-            raise ConfigError(f"column {field.name} {kind}: Spark takes no such type from a payload") from error

@@ -34,6 +34,7 @@ from jetspark.spark.write.commit_message import (
     summary,
 )
 from jetspark.spark.write.rows import (
+    column_warnings,
     has_own_ids,
     plan_columns,
     prepare_rows,
@@ -67,6 +68,8 @@ def plan_write(schema: StructType, options: WriteOptions, overwrite: bool) -> Je
             "mode append, and purge the stream before to replace its messages"
         )
     columns = plan_columns(schema, options)
+    for text in column_warnings(columns).values():
+        _log.warning("%s", text)
     with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True) as connection:
         columns, options = find_target(connection, columns, options)
         options = with_dead_letter_stream(connection, options)

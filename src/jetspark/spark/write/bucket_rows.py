@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -22,16 +23,16 @@ from pyspark.sql.types import (
 from jetspark.jetstream.errors import ConfigError, MessageTTLDisabledError
 from jetspark.jetstream.message_columns import find_entry_write_columns
 from jetspark.spark.options.batch import WriteOptions
-from jetspark.spark.schema import HEADERS, WRITABLE_HEADERS, WriteColumns, check_write_types
+from jetspark.spark.schema import HEADERS, WRITABLE_HEADERS, WriteColumns, check_write_types, columns_of
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["entry_write_columns", "find_target"]
+__all__ = ["ENTRY_WRITABLE_TYPES", "check_entry_columns", "entry_write_columns", "find_target"]
 
 _TEXT: Final = StringType()
 _ONLY_NULLS: Final = NullType()
-_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
+ENTRY_WRITABLE_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
     "key": (_TEXT,),
     "value": (BinaryType(), _TEXT, _ONLY_NULLS),
     "operation": (_TEXT, _ONLY_NULLS),
@@ -50,18 +51,25 @@ def entry_write_columns(schema: StructType) -> WriteColumns:
     ConfigError
         A required column is missing, a column has the wrong type, or a column would not be written.
     """
-    there = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema) or "no columns"
     positions = find_entry_write_columns(schema.names, any_case=True)
-    check_write_types(schema, positions, _TYPES)
-    for name, content in (("key", "string"), ("value", "binary or string; null deletes the key")):
-        if name not in positions:
-            raise ConfigError(f"the rows have no column {name} ({content}); they have {there}")
+    check_write_types(schema, positions, ENTRY_WRITABLE_TYPES)
+    if "value" not in positions:
+        raise ConfigError(
+            f"the rows have no column value (binary or string; null deletes the key); they have {columns_of(schema)}"
+        )
+    check_entry_columns(positions, schema)
+    return WriteColumns(positions)
+
+
+def check_entry_columns(positions: Collection[str], schema: StructType) -> None:
+    """Check that a write into a bucket has the columns that it needs. Raises ConfigError."""
+    if "key" not in positions:
+        raise ConfigError(f"the rows have no column key (string); they have {columns_of(schema)}")
     if "ttl" in positions and not ("expected_revision" in positions or "operation" in positions):
         raise ConfigError(
             "column ttl needs column expected_revision or operation: only a row with expected_revision 0 or operation "
             "PURGE can have a ttl"
         )
-    return WriteColumns(positions)
 
 
 def find_target(

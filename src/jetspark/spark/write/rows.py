@@ -15,6 +15,7 @@ from jetspark.spark.options.batch import WriteOptions
 from jetspark.spark.schema import WriteColumns, write_columns
 from jetspark.spark.streams.dead_letters import find_dead_letter_stream, has_stream
 from jetspark.spark.write.bucket_rows import entry_write_columns
+from jetspark.spark.write.typed import TypedWriteColumns, typed_write_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Published",
+    "column_warnings",
     "has_own_ids",
     "plan_columns",
     "prepare_rows",
@@ -34,10 +36,21 @@ __all__ = [
 
 _log: Final = logging.getLogger(__name__)
 
+_COLUMNS: Final = " columns"  # no stream has a name with a space
+
 
 def plan_columns(schema: StructType, options: WriteOptions) -> WriteColumns:
     """Check the columns of a write into a stream or a bucket. Raises ConfigError."""
+    if options.payload is not None:
+        return typed_write_columns(schema, options, options.payload)
     return write_columns(schema, options.subject) if options.bucket is None else entry_write_columns(schema)
+
+
+def column_warnings(columns: WriteColumns) -> dict[str, str]:
+    """Return the warnings about columns that are not written, as `TaskCommitMessage.warnings` has them."""
+    encoded = columns.encoded if isinstance(columns, TypedWriteColumns) else None
+    text = None if encoded is None else encoded.ignored_warning()
+    return {} if text is None else {_COLUMNS: text}
 
 
 def has_own_ids(columns: WriteColumns, options: WriteOptions) -> bool:
@@ -80,6 +93,8 @@ def prepare_rows(
     from jetspark.wire.vector.headers import remove_headers
 
     names = list(columns.positions)
+    encoded = columns.encoded if isinstance(columns, TypedWriteColumns) else None
+    encoder = None if encoded is None else encoded.for_task()
     row = 0
     for batch in batches:
         arrays = [batch.column(at) for at in columns.positions.values()]
@@ -87,7 +102,9 @@ def prepare_rows(
             at = names.index("headers")
             arrays[at], found = remove_headers(arrays[at], CONTROL_HEADER_PATTERN)
             left_out.update(found)
-        ours = pa.RecordBatch.from_arrays(arrays, names)
+        if encoded is not None and encoder is not None:
+            arrays.append(encoded.encode(encoder, batch, row))
+        ours = pa.RecordBatch.from_arrays(arrays, names if encoded is None else [*names, encoded.content])
         if columns.bucket is not None:
             ours = messages_of_rows(ours, columns.bucket.write_prefix, row, left_out)
         yield add_message_ids(prefix, row, ours, stable=stable) if options.dedup else ours

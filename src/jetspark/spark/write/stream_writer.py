@@ -36,6 +36,7 @@ from jetspark.spark.write.commit_message import (
 from jetspark.spark.write.duplicate_window import warn_once, window_warnings
 from jetspark.spark.write.ledger import TaskLedger, TaskName, TaskRecord
 from jetspark.spark.write.rows import (
+    column_warnings,
     has_own_ids,
     plan_columns,
     prepare_rows,
@@ -123,6 +124,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
             else:
                 done = self._publish_recorded(connection, self._record(self._ledger, task), task, rows)
             done.warnings = window_warnings(connection, done.streams, run_id, self._options)
+        done.warnings |= column_warnings(self._columns)
         done.run_id, done.left_out, done.own_ids = run_id, left_out, has_own_ids(self._columns, write)
         log_counts(_log, "query %s, batch %d, partition %d: %s", task.query, task.batch, task.partition, summary(done))
         return done
