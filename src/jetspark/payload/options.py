@@ -116,6 +116,7 @@ FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = (
         "Whether a backslash may stand before every character.",
     ),
     _switch("allowUnquotedControlChars", ("json",), False, "Whether text may contain control characters, as tabs."),
+    _switch("ignoreNullFields", ("json",), True, "Whether a write leaves out the fields that are null."),
     FormatOption(
         "maxNestingDepth", ("json",), "number", parse_count, 1000, "1000", "The deepest nesting of a payload.",
     ),
