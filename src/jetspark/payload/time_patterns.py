@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.payload.time_zones import time_zone
-from jetspark.payload.value_texts import date_texts, local_times, offset_texts, timestamp_texts
+from jetspark.payload.value_texts import date_texts, iso_offset, local_times, offset_texts, timestamp_texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,9 +30,12 @@ _MONTHS: Final = (
 )  # fmt: skip
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _TOKEN: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'])")
-_DATE: Final = "yuMLdDEQq"
-_TIME: Final = "HhKkmsSa"
-_OFFSET: Final = "XxZ"
+_QUARTERS: Final = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
+_DATE: Final = {"y": 6, "M": 4, "L": 4, "d": 2, "D": 3, "E": 4, "Q": 4, "q": 4}
+_TIME: Final = {"H": 2, "h": 2, "K": 2, "k": 2, "m": 2, "s": 2, "S": 9, "a": 1}
+_OFFSET: Final = {"X": 5, "x": 5, "Z": 5, "O": 4}
+_ALL: Final = {**_DATE, **_TIME, **_OFFSET}
+"""Letters of patterns, and how often each may be repeated."""
 _MAX_PATTERN: Final = 1000
 
 
@@ -64,14 +67,14 @@ class TimeTexts:
     def of(cls, options: FormatOptions) -> TimeTexts:
         """Return the printer for the options of a format."""
 
-        def parts(name: str, letters: str) -> tuple[_Part, ...]:
-            return tuple(_parse(name, options.get(name, str), letters))
+        def parts(name: str, *letters: Mapping[str, int]) -> tuple[_Part, ...]:
+            return tuple(_parse(name, options.get(name, str), {letter for some in letters for letter in some}))
 
         return cls(
             time_zone(options.get("timeZone", str)),
             parts("dateFormat", _DATE),
-            parts("timestampFormat", _DATE + _TIME + _OFFSET),
-            parts("timestampNTZFormat", _DATE + _TIME),
+            parts("timestampFormat", _DATE, _TIME, _OFFSET),
+            parts("timestampNTZFormat", _DATE, _TIME),
         )
 
     def date(self, column: pa.Date32Array) -> pa.StringArray:
@@ -88,35 +91,39 @@ class TimeTexts:
         return _printed(*local_times(column, self.zone), parts)
 
 
-def _parse(name: str, pattern: str, letters: str) -> list[_Part]:
+def _parse(name: str, pattern: str, letters: Collection[str]) -> list[_Part]:
     """Return the parts of a pattern, without optional parts that the values cannot fill."""
+    where = f"option {name} is {pattern[:100]!r}"
     parts: list[_Part] = []
     optional: list[int] = []  # where the open optional parts begin
     missing: list[bool] = []
     at = 0
-    pattern = pattern[: _MAX_PATTERN + 1]
     while at < len(pattern):
         match = _TOKEN.match(pattern, at)
         if match is None or len(pattern) > _MAX_PATTERN:
-            raise ConfigError(f"option {name} is {pattern[:100]!r}: this is no pattern")
+            raise ConfigError(f"{where}: this is no pattern")
         at = match.end()
-        letter = match[2]
-        if match[3] == "[":
+        letter, sign = match[2], match[3]
+        if letter is not None:
+            if _ALL.get(letter, 0) < len(match[0]) or (letter == "O" and len(match[0]) in {2, 3}):
+                raise ConfigError(f"{where}: a write does not support {match[0][:10]}")
+            if letter in letters:
+                parts.append(_Part(letter, len(match[0])))
+            elif optional:
+                missing[-1] = True
+            else:
+                raise ConfigError(f"{where}: {match[0]} is nothing that the values have")
+        elif sign == "[":
             optional.append(len(parts))
             missing.append(False)
-        elif match[3] == "]" and optional:
+        elif sign == "]" and optional:
             begin = optional.pop()
             if missing.pop():
                 del parts[begin:]
-        elif letter is None:
-            parts.append(_Part("", text=match[3] or (match[1].replace("''", "'") or "'")))
-        elif letter in letters:
-            parts.append(_Part(letter, len(match[0])))
-        elif letter in _DATE + _TIME + _OFFSET and optional:
-            missing[-1] = True
+        elif sign is not None and sign in "]{}#":
+            raise ConfigError(f"{where}: {sign} is reserved; put it in single quotes")
         else:
-            reason = "the values do not have" if letter in _DATE + _TIME + _OFFSET else "a write does not support"
-            raise ConfigError(f"option {name} is {pattern[:100]!r}: the letter {letter} is one that {reason}")
+            parts.append(_Part("", text=sign or match[1].replace("''", "'") or "'"))
     return parts
 
 
@@ -142,10 +149,7 @@ def _padded(numbers: pa.Array, width: int) -> pa.StringArray:
 def _year(local: pa.TimestampArray, _: object, part: _Part) -> pa.StringArray:
     years = pc.year(local)
     if part.count == 2:
-        return _padded(
-            pc.subtract(years, pc.multiply(pc.floor(pc.divide(years.cast(pa.float64()), 100.0)).cast(pa.int64()), 100)),
-            2,
-        )
+        return pc.utf8_slice_codeunits(_padded(pc.abs(years), 4), -2, None)
     texts = _padded(pc.abs(years), part.count)
     texts = pc.if_else(pc.less(years, 0), pc.binary_join_element_wise("-", texts, ""), texts)
     too_long = pc.greater_equal(years, 10**part.count) if part.count > 3 else False
@@ -165,6 +169,13 @@ def _name(
     return pa.array([name if part.count > 3 else name[:3] for name in names]).take(number(local))
 
 
+def _quarter(local: pa.TimestampArray, _: object, part: _Part) -> pa.StringArray:
+    if part.count < 3:
+        return _padded(pc.quarter(local), part.count)
+    names = ("Q1", "Q2", "Q3", "Q4") if part.count == 3 else _QUARTERS
+    return pa.array(names).take(pc.subtract(pc.quarter(local), 1))
+
+
 def _fraction(local: pa.TimestampArray, _: object, part: _Part) -> pa.StringArray:
     digits = _padded(pc.add(pc.multiply(pc.millisecond(local), 1000), pc.microsecond(local)), 6)
     return pc.utf8_slice_codeunits(pc.binary_join_element_wise(digits, "000", ""), 0, part.count)
@@ -174,14 +185,30 @@ def _half_day(local: pa.TimestampArray, _: object, __: object) -> pa.StringArray
     return pc.if_else(pc.less(pc.hour(local), 12), "AM", "PM")
 
 
-def _offset(zero: str, _: object, offsets: NDArray[np.int64] | None, part: _Part) -> pa.StringArray:
+def _offset(_: object, offsets: NDArray[np.int64] | None, part: _Part) -> pa.StringArray:
     assert offsets is not None
-    texts = offset_texts(offsets, zero or "+00:00")
-    if part.letter == "Z":
-        return texts if part.count == 5 else pc.replace_substring(texts, ":", "")
-    if part.count in {2, 4}:
-        return pc.replace_substring(texts, ":", "")
-    return pc.replace_substring_regex(texts, "(:00)$", "") if part.count == 1 else texts
+    return offset_texts(offsets, partial(_offset_text, part.letter, part.count))
+
+
+def _offset_text(letter: str, count: int, offset: int) -> str:
+    """Return an offset as Java prints it by X, x, Z or O."""
+    text = iso_offset(offset).replace("Z", "+00:00")
+    seconds = text[6:]
+    zero = offset == 0 or (count < 4 and text[1:6] == "00:00")
+    if letter == "O" or (letter == "Z" and count == 4):
+        if letter == "O" and count == 1:
+            hours = f"{text[0]}{int(text[1:3])}"
+            text = hours if text[3:] == ":00" else f"{hours}{text[3:]}"
+        return "GMT" if zero else f"GMT{text}"
+    if zero and (letter == "X" or (letter == "Z" and count == 5)):
+        return "Z"
+    if letter == "Z":
+        return text if count == 5 else text[:6].replace(":", "")
+    if count in {1, 2, 4}:
+        text, seconds = text[:6].replace(":", ""), seconds.replace(":", "")
+    if count == 1 and text.endswith("00"):
+        return text[:3]
+    return text[:6] if count == 3 else text[:5] + seconds if count == 4 else text
 
 
 def _twelve(base: int, local: pa.TimestampArray) -> pa.Array:
@@ -191,14 +218,13 @@ def _twelve(base: int, local: pa.TimestampArray) -> pa.Array:
 
 _PRINTERS: Final[dict[str, _Printer]] = {
     "y": _year,
-    "u": _year,
     "M": partial(_name, lambda local: pc.subtract(pc.month(local), 1), _MONTHS, 3),
     "L": partial(_name, lambda local: pc.subtract(pc.month(local), 1), _MONTHS, 3),
     "d": partial(_number, pc.day),
     "D": partial(_number, pc.day_of_year),
     "E": partial(_name, pc.day_of_week, _DAYS, 0),
-    "Q": partial(_number, pc.quarter),
-    "q": partial(_number, pc.quarter),
+    "Q": _quarter,
+    "q": _quarter,
     "H": partial(_number, pc.hour),
     "k": partial(_number, lambda local: pc.if_else(pc.equal(pc.hour(local), 0), 24, pc.hour(local))),
     "K": partial(_number, partial(_twelve, 0)),
@@ -207,7 +233,8 @@ _PRINTERS: Final[dict[str, _Printer]] = {
     "s": partial(_number, pc.second),
     "S": _fraction,
     "a": _half_day,
-    "X": partial(_offset, "Z"),
-    "x": partial(_offset, ""),
-    "Z": partial(_offset, ""),
+    "X": _offset,
+    "x": _offset,
+    "Z": _offset,
+    "O": _offset,
 }

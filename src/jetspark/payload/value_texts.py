@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from datetime import timedelta, tzinfo
+from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, cast
 from zoneinfo import ZoneInfo
@@ -15,13 +16,24 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["base64_texts", "date_texts", "float_texts", "local_times", "offset_texts", "time_texts", "timestamp_texts"]
+__all__ = [
+    "base64_texts",
+    "date_texts",
+    "float_texts",
+    "iso_offset",
+    "local_times",
+    "offset_texts",
+    "time_texts",
+    "timestamp_texts",
+]
 
 _PLAIN_FROM: Final = 1e-3
 _PLAIN_BELOW: Final = 1e7
 """Java prints numbers in this range without an exponent."""
 _YEAR_10000: Final = 253_402_300_800  # in seconds
+_YEAR_2037: Final = 2_114_380_800  # in seconds
 _ONE_DAY: Final = 86_400
+_YEARS_400: Final = 146_097 * _ONE_DAY
 _SECOND: Final = 1_000_000
 
 
@@ -81,7 +93,7 @@ def timestamp_texts(column: pa.TimestampArray, zone: tzinfo) -> pa.StringArray:
     texts = pc.replace_substring(_with_sign(millis.cast(pa.string()), late), " ", "T", max_replacements=1)
     if offsets is None:
         return texts
-    return pc.binary_join_element_wise(texts, offset_texts(offsets), "")
+    return pc.binary_join_element_wise(texts, offset_texts(offsets, iso_offset), "")
 
 
 def local_times(column: pa.TimestampArray, zone: tzinfo) -> tuple[pa.TimestampArray, NDArray[np.int64] | None]:
@@ -94,24 +106,36 @@ def local_times(column: pa.TimestampArray, zone: tzinfo) -> tuple[pa.TimestampAr
         return micros, None
     if isinstance(zone, ZoneInfo):
         local = pc.local_timestamp(micros.cast(pa.timestamp("us", zone.key)))
-        shift = pc.subtract(local.view(pa.int64()), micros.view(pa.int64()))
-        return local, np.asarray(pc.fill_null(shift, 0)) // _SECOND
+        instants = np.asarray(pc.fill_null(micros.view(pa.int64()), 0))
+        offsets = (np.asarray(pc.fill_null(local.view(pa.int64()), 0)) - instants) // _SECOND
+        late = np.flatnonzero(instants >= _YEAR_2037 * _SECOND)  # pyarrow has no rules for these
+        if not len(late):
+            return local, offsets
+        offsets[late] = [_offset_at(seconds, zone) for seconds in (instants[late] // _SECOND).tolist()]
+        return pc.add(micros.view(pa.int64()), pa.array(offsets * _SECOND)).view(pa.timestamp("us")), offsets
     offset = zone.utcoffset(None) or timedelta()
     seconds = offset.days * _ONE_DAY + offset.seconds
     local = pc.add(micros.view(pa.int64()), seconds * _SECOND).view(pa.timestamp("us"))
     return local, np.full(len(column), seconds, np.int64)
 
 
-def offset_texts(offsets: NDArray[np.int64], zero: str = "Z") -> pa.StringArray:
-    """Return offsets of time zones as `+01:00`, `-00:09:21`; `zero` for none."""
+def _offset_at(seconds: int, zone: ZoneInfo) -> int:
+    """Return the offset of a zone from UTC at an instant after 1970; its rules repeat after 400 years."""
+    offset = datetime.fromtimestamp(_YEAR_2037 + (seconds - _YEAR_2037) % _YEARS_400, zone).utcoffset() or timedelta()
+    return offset.days * _ONE_DAY + offset.seconds
+
+
+def offset_texts(offsets: NDArray[np.int64], show: Callable[[int], str]) -> pa.StringArray:
+    """Return offsets of time zones, in seconds, as text."""
     known, rows = np.unique(offsets, return_inverse=True)
-    return pa.array([_offset_text(int(offset)) if offset else zero for offset in known]).take(pa.array(rows))
+    return pa.array([show(offset) for offset in known.tolist()], pa.string()).take(pa.array(rows))
 
 
-def _offset_text(offset: int) -> str:
+def iso_offset(offset: int) -> str:
+    """Return an offset as `+01:00`, `-00:09:21` or `Z`."""
     minutes, seconds = divmod(abs(offset), 60)
     text = f"{'-' if offset < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
-    return f"{text}:{seconds:02}" if seconds else text
+    return (f"{text}:{seconds:02}" if seconds else text) if offset else "Z"
 
 
 def _with_sign(texts: pa.StringArray, late: NDArray[np.bool_]) -> pa.StringArray:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from jetspark.payload.formats import BadRecord, Decoded
+from jetspark.payload.json.encode import JsonEncoder
 from jetspark.payload.json.fast import FastDecoder
 from jetspark.payload.json.options import JsonOptions
 from jetspark.payload.json.rows import RowDecoder
@@ -56,8 +57,8 @@ class JsonFormat:
         return Decoded(pa.RecordBatch.from_arrays(columns, schema=self.schema), bad)
 
     def encode(self, rows: pa.RecordBatch) -> pa.BinaryArray:
-        """Encode rows."""
-        raise NotImplementedError
+        """Encode rows as Spark's `to_json` does. Raises ConfigError if JSON has no text for the type of a column."""
+        return JsonEncoder(self.schema, self._options).encode(rows)
 
     def _piece(self, payloads: pa.BinaryArray, longest: int, start: int, bad: list[BadRecord]) -> list[pa.Array]:
         """Return the columns of payloads; the longest of them has so many bytes, and the first is row `start`."""
