@@ -67,14 +67,19 @@ def test_a_value_becomes_json(kind: pa.DataType, value: Any, text: str) -> None:
     json.loads(encode(rows)[1])
 
 
-def test_fields_that_are_null_leave_no_comma_behind() -> None:
+def test_fields_that_are_null_leave_no_comma() -> None:
     rows = pa.record_batch({"a": [1, None, None, 1], "b": [2, 2, None, None], "c": [None, 3, None, 3]})
     assert encode(rows) == ['{"a":1,"b":2}', '{"b":2,"c":3}', "{}", '{"a":1,"c":3}']
     assert encode(rows.select([]).slice(0, 2)) == ["{}", "{}"]
 
 
 def test_times_are_shown_in_the_time_zone_and_by_the_patterns_of_the_options() -> None:
-    rows = column(pa.timestamp("us", "UTC"), datetime(1890, 1, 2, tzinfo=UTC), datetime(2044, 7, 1, tzinfo=UTC), datetime(2500, 7, 1, tzinfo=UTC))
+    rows = column(
+        pa.timestamp("us", "UTC"),
+        datetime(1890, 1, 2, tzinfo=UTC),
+        datetime(2044, 7, 1, tzinfo=UTC),
+        datetime(2500, 7, 1, tzinfo=UTC),
+    )
     assert encode(rows, timeZone="Europe/Paris") == [
         '{"v":"1890-01-02T00:09:21.000+00:09:21"}',
         '{"v":"2044-07-01T02:00:00.000+02:00"}',

@@ -33,6 +33,7 @@ def json_format(
     allow_non_numeric_numbers: bool | None = None,
     allow_backslash_escaping_any_character: bool | None = None,
     allow_unquoted_control_chars: bool | None = None,
+    ignore_null_fields: bool | None = None,
     max_nesting_depth: int | None = None,
     max_num_len: int | None = None,
     max_string_len: int | None = None,
@@ -68,6 +69,8 @@ def json_format(
         Whether a backslash may stand before every character. Default: false.
     allow_unquoted_control_chars
         Whether text may contain control characters, as tabs. Default: false.
+    ignore_null_fields
+        Whether a write leaves out the fields that are null. Default: true.
     max_nesting_depth
         The deepest nesting of a payload. Default: 1000.
     max_num_len
@@ -96,6 +99,7 @@ def json_format(
             allowNonNumericNumbers=allow_non_numeric_numbers,
             allowBackslashEscapingAnyCharacter=allow_backslash_escaping_any_character,
             allowUnquotedControlChars=allow_unquoted_control_chars,
+            ignoreNullFields=ignore_null_fields,
             maxNestingDepth=max_nesting_depth,
             maxNumLen=max_num_len,
             maxStringLen=max_string_len,

@@ -85,7 +85,7 @@ def date_texts(column: pa.Date32Array) -> pa.StringArray:
 def timestamp_texts(column: pa.TimestampArray, zone: tzinfo) -> pa.StringArray:
     """Return timestamps as `2020-12-31T23:59:59.123`, with the offset of the zone if they are instants.
 
-    What is less than a millisecond is cut off, as in Spark.
+    Times are cut to milliseconds, as in Spark.
     """
     local, offsets = local_times(column, zone)
     millis = pc.floor_temporal(local, unit="millisecond").cast(pa.timestamp("ms"))

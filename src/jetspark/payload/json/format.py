@@ -57,7 +57,7 @@ class JsonFormat:
         return Decoded(pa.RecordBatch.from_arrays(columns, schema=self.schema), bad)
 
     def encode(self, rows: pa.RecordBatch) -> pa.BinaryArray:
-        """Encode rows as Spark's `to_json` does. Raises ConfigError if JSON has no text for the type of a column."""
+        """Encode rows as Spark's to_json does. Raises ConfigError if JSON has no text for the type of a column."""
         return JsonEncoder(self.schema, self._options).encode(rows)
 
     def _piece(self, payloads: pa.BinaryArray, longest: int, start: int, bad: list[BadRecord]) -> list[pa.Array]:
