@@ -21,7 +21,14 @@ from jetspark.jetstream.errors import Error
 from jetspark.jetstream.header_names import MSG_ID
 from jetspark.payload.dead_letters import DeadLetter, dead_letter_id, is_refused_for_good, letter_message
 
-__all__ = ["DeadLetterPublisher", "TooManyDeadLettersError", "publish_storable", "row_letter_id", "split_rows"]
+__all__ = [
+    "DeadLetterPublisher",
+    "TooManyDeadLettersError",
+    "message_letters",
+    "publish_storable",
+    "row_letter_id",
+    "split_rows",
+]
 
 _HEADERS: Final = pa.map_(pa.string(), pa.string())
 _SHOWN: Final = 300  # characters of the first reason
@@ -219,11 +226,45 @@ def row_letter_id(query: str, msg_id: str) -> str:
     return dead_letter_id(msg_id, "write", query)
 
 
+def message_letters(
+    records: pa.RecordBatch, reasons: Sequence[str], stream: str, where: Sequence[str]
+) -> list[DeadLetter]:
+    """Return the dead letters of messages that were read.
+
+    Parameters
+    ----------
+    records
+        Their `subject`, `sequence`, `data` and `headers`.
+    reasons
+        The fault of each.
+    stream
+        Name of the stream.
+    where
+        As for `dead_letter_id`.
+    """
+    letters = []
+    for row, reason in zip(records.to_pylist(), reasons, strict=True):
+        headers = _pairs(row["headers"])
+        letters.append(
+            DeadLetter(
+                reason=reason,
+                subject=row["subject"],
+                payload=row["data"] or b"",
+                headers=headers,
+                stream=stream,
+                sequence=row["sequence"],
+                msg_id=_header_id(headers),
+                id=dead_letter_id(f"{stream}-{row['sequence']}", *where),
+            )
+        )
+    return letters
+
+
 def _letter_of(batch: pa.RecordBatch, at: int, error: Error, settings: BulkPublishOptions, query: str) -> DeadLetter:
     """Return the dead letter of a row."""
     row = {name: batch.column(name)[at].as_py() for name in batch.schema.names}
     headers = _pairs(row.get("headers"))
-    msg_id = row.get("msg_id") or next((value for name, value in headers if name == MSG_ID), None)
+    msg_id = row.get("msg_id") or _header_id(headers)
     data = row["data"]
     return DeadLetter(
         reason=str(error),
@@ -234,6 +275,10 @@ def _letter_of(batch: pa.RecordBatch, at: int, error: Error, settings: BulkPubli
         msg_id=msg_id,
         id=None if msg_id is None else row_letter_id(query, msg_id),
     )
+
+
+def _header_id(headers: Sequence[tuple[str, str | None]]) -> str | None:
+    return next((value for name, value in headers if name == MSG_ID), None)
 
 
 def _pairs(headers: Sequence[tuple[str, str | Sequence[str | None] | None]] | None) -> list[tuple[str, str | None]]:

@@ -16,7 +16,7 @@ from jetspark.jetstream.subject_filters import EVERYTHING, reduce_filters
 from jetspark.jetstream.times import format_rfc3339
 from jetspark.spark.options import table
 from jetspark.spark.options.bucket import BucketOptions, check_bucket_write, make_bucket_options
-from jetspark.spark.options.dead_letters import DeadLetterOptions, write_dead_letter_options
+from jetspark.spark.options.dead_letters import DeadLetterOptions, read_dead_letter_options, write_dead_letter_options
 from jetspark.spark.options.objects import ObjectReadOptions, make_object_options
 from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
@@ -89,6 +89,8 @@ class ReadOptions:
         The object store whose objects are read; None if something else is read.
     payload
         How payloads become columns; None if they stay bytes.
+    dead_letters
+        Subject and limit of the dead letters; None if there are none.
     """
 
     server: ServerOptions
@@ -109,6 +111,7 @@ class ReadOptions:
     bucket: BucketOptions | None = None
     objects: ObjectReadOptions | None = None
     payload: PayloadOptions | None = None
+    dead_letters: DeadLetterOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +219,7 @@ def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
         bucket=bucket,
         objects=objects,
         payload=make_payload_options(parsed),
+        dead_letters=read_dead_letter_options(parsed),
     )
 
 

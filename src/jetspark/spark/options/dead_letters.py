@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from jetspark.jetstream.errors import ConfigError
+from jetspark.payload.modes import ParseMode
 from jetspark.spark.options import table
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
 
-__all__ = ["DeadLetterOptions", "make_dead_letter_options", "write_dead_letter_options"]
+__all__ = ["DeadLetterOptions", "read_dead_letter_options", "write_dead_letter_options"]
 
 _MAX_OF_WRITES: Final = 1_000
 """Default of `maxDeadLetters` for writes: if most rows are refused, the target is wrong, and not the rows."""
@@ -37,7 +38,7 @@ class DeadLetterOptions:
     max_size: int | None = None
 
 
-def make_dead_letter_options(parsed: ParsedOptions) -> DeadLetterOptions | None:
+def _common_options(parsed: ParsedOptions) -> DeadLetterOptions | None:
     """Check what the options of reads and writes have in common; return None without dead letters.
 
     Raises
@@ -62,9 +63,27 @@ def make_dead_letter_options(parsed: ParsedOptions) -> DeadLetterOptions | None:
     return DeadLetterOptions(subject, parsed[table.MAX_DEAD_LETTERS])
 
 
+def read_dead_letter_options(parsed: ParsedOptions) -> DeadLetterOptions | None:
+    """Check the options of the dead letters of a read. Raises ConfigError."""
+    found = _common_options(parsed)
+    if found is None:
+        return None
+    if table.PAYLOAD_FORMAT not in parsed:
+        raise ConfigError(
+            f"option {table.DEAD_LETTER_SUBJECT.name} of a read needs option {table.PAYLOAD_FORMAT.name}: without "
+            "it no payload is decoded, and none is bad"
+        )
+    if parsed[table.MODE] == ParseMode.FAILFAST.value:
+        raise ConfigError(
+            f"options {table.DEAD_LETTER_SUBJECT.name} and {table.MODE.name} = {ParseMode.FAILFAST.value} contradict "
+            "each other: the read ends at the first payload that cannot be decoded; give one of them"
+        )
+    return found
+
+
 def write_dead_letter_options(parsed: ParsedOptions) -> DeadLetterOptions | None:
     """Check the options of the dead letters of a write. Raises ConfigError."""
-    found = make_dead_letter_options(parsed)
+    found = _common_options(parsed)
     if found is None:
         return None
     if parsed[table.ATOMIC]:

@@ -121,11 +121,18 @@ def make_payload_options(parsed: ParsedOptions) -> PayloadOptions | None:
     return PayloadOptions(
         format=name,
         prefix=parsed[table.METADATA_PREFIX],
-        mode=ParseMode(parsed[table.MODE]),
+        mode=_mode(parsed),
         corrupt_column=parsed[table.CORRUPT_RECORD_COLUMN],
         sampling_size=parsed[table.SAMPLING_SIZE],
         format_options=texts,
     )
+
+
+def _mode(parsed: ParsedOptions) -> ParseMode:
+    """Return the treatment of bad payloads: with dead letters they are left out, unless the options say otherwise."""
+    if table.DEAD_LETTER_SUBJECT in parsed and table.MODE not in parsed:
+        return ParseMode.DROPMALFORMED
+    return ParseMode(parsed[table.MODE])
 
 
 def _formats_with(name: str) -> list[str]:

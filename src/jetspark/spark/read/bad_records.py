@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from jetspark.payload.modes import ParseMode
 from jetspark.spark.options.payload import PayloadOptions
+from jetspark.spark.read.dead_letters import ReadDeadLetters
 from jetspark.spark.task_log import log_counts
 
 if TYPE_CHECKING:
@@ -33,11 +34,14 @@ class BadRecords:
         Options of the payloads.
     place
         Where the messages are, for the log.
+    letters
+        Where they are published; None if they are not.
     """
 
-    def __init__(self, payload: PayloadOptions, place: str) -> None:
+    def __init__(self, payload: PayloadOptions, place: str, letters: ReadDeadLetters | None = None) -> None:
         self._payload = payload
         self._place = place
+        self._letters = letters
         self._count = 0
 
     def add(self, records: pa.RecordBatch, reasons: Sequence[str]) -> None:
@@ -46,9 +50,14 @@ class BadRecords:
         Parameters
         ----------
         records
-            Their `subject`, `sequence`, `data` and `headers`.
+            Their `subject`, `sequence`, `data` and, for dead letters, `headers`.
         reasons
             The fault of each.
+
+        Raises
+        ------
+        TooManyDeadLettersError, PublishRefusedError, DisconnectedError, ...
+            They cannot be published as dead letters.
         """
         if not self._count:
             sequence, subject = records.column("sequence")[0].as_py(), records.column("subject")[0].as_py()
@@ -60,10 +69,14 @@ class BadRecords:
                 reasons[0],
             )
         self._count += len(reasons)
+        if self._letters is not None:
+            self._letters.publish(records, reasons)
 
     def log(self) -> None:
         """Log the number of bad records."""
         outcome = _OUTCOMES.get(self._payload.mode, "")
+        if self._letters is not None:
+            outcome = f"published as dead letters to {self._letters.subject}, and {outcome}"
         log_counts(
             _log,
             "%s: %d payloads could not be decoded as %s%s",

@@ -17,6 +17,7 @@ from jetspark.jetstream import StreamInfo
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
 from jetspark.spark.parallelism import cores_to_read_with
+from jetspark.spark.read.dead_letters import check_dead_letters
 from jetspark.spark.read.filter_pushdown import PushedFilters, column_names, push_filters, selected_subjects
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions
 from jetspark.spark.read.range_reader import RangeReader, report_loss
@@ -47,9 +48,12 @@ class JetStreamReader(DataSourceReader):
         ------
         DataLossError
             Sequences that the options request are lost, and `failOnDataLoss` is true.
+        ConfigError
+            No stream takes the dead letters, or it is one that is read.
         StreamNotFoundError, BucketNotFoundError, BadBucketError, ConnectError, ...
             The server cannot be reached, or refuses a request, or there is no such bucket.
         """
+        check_dead_letters(self._options)
         if self._push.empty:
             return []
         ranges: list[StreamRange] = []

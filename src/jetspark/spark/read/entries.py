@@ -11,6 +11,7 @@ from pyspark.sql.types import BinaryType, DataType, LongType, StringType, Struct
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.message_columns import find_entry_column
 from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.read.dead_letters import ReadDeadLetters
 from jetspark.spark.read.typed import TypedConversion, TypedRows, plan_typed_rows
 from jetspark.spark.schema import (
     HEADERS,
@@ -148,10 +149,15 @@ def log_bad_records(conversion: RowConversion) -> None:
         conversion.bad.log()
 
 
-def conversion_of(rows: PlannedRows, stream: str, selection: EntrySelection | None) -> RowConversion:
-    """Return the conversion for the messages of a partition; `selection` is None for messages of a stream."""
+def conversion_of(
+    rows: PlannedRows, stream: str, selection: EntrySelection | None, letters: ReadDeadLetters | None = None
+) -> RowConversion:
+    """Return the conversion for the messages of a partition.
+
+    `selection` is None for messages of a stream. `letters` publishes those that cannot be decoded.
+    """
     if isinstance(rows, TypedRows):
-        return rows.conversion(f"stream {stream}", selection)
+        return rows.conversion(f"stream {stream}", selection, letters)
     if isinstance(rows, Projection):
         return rows
     assert selection is not None

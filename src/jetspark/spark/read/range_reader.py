@@ -6,6 +6,7 @@ Batch reads and streaming reads use the same code. A repeated task reads the sam
 from __future__ import annotations
 
 import logging
+import secrets
 import time
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,7 @@ from jetspark.jetstream.times import time_ns
 from jetspark.spark.commit.commit_consumer import losses_if_deleted
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.read.dead_letters import ReadDeadLetters
 from jetspark.spark.read.entries import RowConversion, conversion_of, log_bad_records, plan_rows
 from jetspark.spark.read.partitions import StreamPartition
 from jetspark.spark.streams.offsets import StreamOffset
@@ -65,6 +67,7 @@ class RangeReader:
         self.options = options
         self.rows = plan_rows(schema, options)
         self.subjects = options.subjects
+        self._job = secrets.token_urlsafe(9)
 
     def read(self, part: StreamPartition) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of a partition.
@@ -73,6 +76,8 @@ class RangeReader:
         ------
         DataLossError
             Messages of the partition are lost, or the stream is another one, and `failOnDataLoss` is true.
+        TooManyDeadLettersError, PublishRefusedError, ...
+            Messages that cannot be decoded cannot be published as dead letters.
         """
         if part.start == part.end:
             return
@@ -92,7 +97,10 @@ class RangeReader:
     ) -> Generator[pa.RecordBatch, None, bool]:
         """Read the partition and return True. Return False, after a wait, if the leader does not know all of it yet."""
         begin = time.monotonic()
-        conversion = conversion_of(self.rows, part.stream, part.entries)
+        letters = None
+        if self.options.dead_letters is not None:
+            letters = ReadDeadLetters(self.options, part.stream, self._job, part.created_ns)
+        conversion = conversion_of(self.rows, part.stream, part.entries, letters)
         with self._scan(connection, part, conversion.columns) as batches:
             try:
                 batch = _next_batch(batches)

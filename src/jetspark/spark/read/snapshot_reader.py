@@ -8,6 +8,7 @@ subject in memory.
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import borrow_connection, call_with_connection
 from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.read.dead_letters import ReadDeadLetters, check_dead_letters
 from jetspark.spark.read.entries import conversion_of, log_bad_records, plan_rows
 from jetspark.spark.read.filter_pushdown import PushedFilters, column_names, push_filters, selected_subjects
 from jetspark.spark.streams.buckets import EntrySelection, request_info, select_entries
@@ -54,9 +57,19 @@ class SnapshotReader(DataSourceReader):
         self._options = options
         self._rows = plan_rows(schema, options)
         self._push = PushedFilters(selected_subjects(options))
+        self._job = secrets.token_urlsafe(9)
 
     def partitions(self) -> list[InputPartition]:
-        """Return one partition for each stream. Raises BucketNotFoundError or BadBucketError for a bucket."""
+        """Return one partition for each stream.
+
+        Raises
+        ------
+        BucketNotFoundError, BadBucketError
+            There is no such bucket.
+        ConfigError
+            No stream takes the dead letters.
+        """
+        check_dead_letters(self._options)
         streams = [] if self._push.empty else self._options.streams
         return [
             SnapshotPartition(each, self._select_entries(each))
@@ -71,7 +84,10 @@ class SnapshotReader(DataSourceReader):
         if not isinstance(partition, SnapshotPartition):  # Spark's own empty partition, if there is none
             return
         options, server, entries = self._options, self._options.server, partition.entries
-        conversion = conversion_of(self._rows, partition.stream, entries)
+        letters = None
+        if options.dead_letters is not None:
+            letters = ReadDeadLetters(options, partition.stream, self._job)
+        conversion = conversion_of(self._rows, partition.stream, entries, letters)
         with borrow_connection(server.connect, options.retry_timeout) as connection:
             snapshot = last_per_subject(
                 connection,
@@ -83,6 +99,8 @@ class SnapshotReader(DataSourceReader):
                 retry_timeout=options.retry_timeout,
                 prefix=server.api_prefix,
             )
+        if letters is not None:
+            letters.created_ns = time_ns(snapshot.created)
         _log.info("stream %s at sequence %d: %d rows", partition.stream, snapshot.sequence, len(snapshot.table))
         for batch in snapshot.table.to_batches(max_chunksize=options.batch_rows):
             yield conversion.apply(batch)

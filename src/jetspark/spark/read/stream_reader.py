@@ -33,6 +33,7 @@ from jetspark.spark.read.admission import (
     default_read_limit,
     effective_limits,
 )
+from jetspark.spark.read.dead_letters import check_dead_letters
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions, whole_partition
 from jetspark.spark.read.range_reader import RangeReader, report_loss
 from jetspark.spark.streams.buckets import EntrySelection, expires_silently, history_of, select_entries
@@ -185,6 +186,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _refresh(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, StreamExtent]:
         if self._states.extents is None:
             _exit_on_sigterm()
+            check_dead_letters(self._options.read)
             self._states.refresh()
             self._warn_of_silent_expiry()
             self._releaser.prepare(self._states.infos)  # before the refresh that is used: interest begins here

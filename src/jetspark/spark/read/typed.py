@@ -18,6 +18,7 @@ from jetspark.payload.required import RequiredFields
 from jetspark.payload.rows import DecodeOptions, RowDecoder
 from jetspark.spark.options.payload import PayloadOptions
 from jetspark.spark.read.bad_records import BadRecords
+from jetspark.spark.read.dead_letters import ReadDeadLetters
 from jetspark.spark.schema import check_arrow_types, conform, is_one_of, same_type
 from jetspark.spark.time_zone import session_time_zone
 
@@ -64,9 +65,11 @@ class TypedRows:
     native_columns: frozenset[str]
     payload: PayloadOptions
 
-    def conversion(self, place: str, selection: EntrySelection | None) -> TypedConversion:
+    def conversion(
+        self, place: str, selection: EntrySelection | None, letters: ReadDeadLetters | None = None
+    ) -> TypedConversion:
         """Return the conversion of the messages of a partition; `selection` is None for messages of a stream."""
-        return TypedConversion(self, place, selection)
+        return TypedConversion(self, place, selection, letters)
 
 
 class TypedConversion:
@@ -80,16 +83,20 @@ class TypedConversion:
         The bad records.
     """
 
-    def __init__(self, rows: TypedRows, place: str, selection: EntrySelection | None) -> None:
+    def __init__(
+        self, rows: TypedRows, place: str, selection: EntrySelection | None, letters: ReadDeadLetters | None
+    ) -> None:
         import pyarrow as pa
 
         from jetspark.bulk.columns import scan_schema
         from jetspark.bulk.key_value_columns import EntryColumns
 
         payload = rows.payload
-        self.bad = BadRecords(payload, place)
+        self.bad = BadRecords(payload, place, letters)
         self._rows = rows
-        self._record_columns = _OF_MESSAGES if selection is None else _OF_ENTRIES
+        self._record_columns = dict(_OF_MESSAGES if selection is None else _OF_ENTRIES)
+        if letters is not None:
+            self._record_columns["headers"] = "headers"
         self._prefix = "" if selection is None else selection.prefix
         needed = tuple(dict.fromkeys([*rows.kept, *self._record_columns.values()]))
         self.columns: tuple[str, ...] = needed

@@ -35,7 +35,8 @@ MODE: Final = Option[str](
     "mode", ", ".join(f"`{mode.value}`" for mode in ParseMode), one_of(*(mode.value for mode in ParseMode)),
     ParseMode.PERMISSIVE.value, f"`{ParseMode.PERMISSIVE.value}`",
     "Treatment of payloads that cannot be decoded. `PERMISSIVE`: null where nothing could be read. `DROPMALFORMED`: "
-    "the row is left out, and the task log has the number. `FAILFAST`: the read fails.", Use.READ,
+    "the row is left out, and the task log has the number. `FAILFAST`: the read fails. With `deadLetterSubject` the "
+    "default is `DROPMALFORMED`.", Use.READ,
 )
 CORRUPT_RECORD_COLUMN: Final = Option[str](
     "columnNameOfCorruptRecord", "name", parse_text, "_corrupt_record", "`_corrupt_record`",

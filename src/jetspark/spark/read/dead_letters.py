@@ -1,0 +1,113 @@
+"""The dead letters of a read: messages that a task cannot decode. They are published before the rows around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+
+from jetspark.spark.connections import borrow_connection
+from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.streams.dead_letters import find_dead_letter_stream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from jetspark.bulk import Connection
+    from jetspark.bulk.dead_letters import DeadLetterPublisher
+
+__all__ = ["ReadDeadLetters", "check_dead_letters"]
+
+_QUERY: Final = "sql.streaming.queryId"
+
+
+def check_dead_letters(options: ReadOptions) -> None:
+    """Check before the first row that a stream takes the dead letters, and that the read does not read this stream.
+
+    Raises
+    ------
+    ConfigError
+        No stream takes them, or the read would read its own dead letters.
+    """
+    if options.dead_letters is None:
+        return
+    with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True) as connection:
+        find_dead_letter_stream(
+            connection, options.server, options.retry_timeout, options.dead_letters, options.streams, options.subjects
+        )
+
+
+class ReadDeadLetters:
+    """Publishes the dead letters of one partition of a stream.
+
+    Parameters
+    ----------
+    options
+        Options of the read.
+    stream
+        Name of the stream.
+    job
+        Id of the read, if it is no streaming query.
+    created_ns
+        When the stream was created, in nanoseconds since 1970.
+    """
+
+    def __init__(self, options: ReadOptions, stream: str, job: str, created_ns: int = 0) -> None:
+        assert options.dead_letters is not None
+        self.subject = options.dead_letters.subject
+        self.created_ns = created_ns
+        self._options = options
+        self._stream = stream
+        context = TaskContext.get()
+        self._query = None if context is None else context.getLocalProperty(_QUERY)
+        self._job = self._query or job
+        self._publisher: DeadLetterPublisher | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of dead letters that were published."""
+        return 0 if self._publisher is None else self._publisher.count
+
+    def publish(self, records: pa.RecordBatch, reasons: Sequence[str]) -> None:
+        """Publish messages, and wait for their acknowledgements.
+
+        Parameters
+        ----------
+        records
+            Their `subject`, `sequence`, `data` and `headers`.
+        reasons
+            The fault of each.
+
+        Raises
+        ------
+        TooManyDeadLettersError
+            There are more than `maxDeadLetters` in this task.
+        PublishRefusedError, PublishTimeoutError, DisconnectedError
+            Not all of them are stored.
+        """
+        from jetspark.bulk.dead_letters import message_letters
+
+        # A batch has no id that a second read of the same messages would have, too.
+        where = ("read", self._query or "", str(self.created_ns))
+        letters = message_letters(records, reasons, self._stream, where)
+        options = self._options
+        with borrow_connection(options.server.connect, options.retry_timeout) as connection:
+            if self._publisher is None:
+                self._publisher = self._make_publisher(connection)
+            self._publisher.publish(connection, letters)
+
+    def _make_publisher(self, connection: Connection) -> DeadLetterPublisher:
+        from jetspark.bulk.dead_letters import DeadLetterPublisher
+
+        options, dead = self._options, self._options.dead_letters
+        assert dead is not None
+        found = find_dead_letter_stream(connection, options.server, options.retry_timeout, dead)
+        return DeadLetterPublisher(
+            found.subject,
+            self._job,
+            found.limit,
+            found.max_size,
+            options.server.request_timeout,
+            options.retry_timeout,
+        )
