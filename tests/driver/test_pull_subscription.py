@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tests.driver.cancelling import Moment, cancel_everywhere
 from tests.driver.frames import Ping
-from tests.driver.jetstream import ConsumerScript, JetStreamScript
+from tests.driver.jetstream import SILENCE, Answer, ConsumerScript, JetStreamScript, refusal
 from tests.driver.pulling import bound, payloads
 from tests.driver.server import MemoryServer
 from tests.driver.virtual_time import Clock
@@ -15,9 +15,13 @@ from tests.driver.world import World
 
 from jetspark.errors import (
     ConsumerDeletedError,
+    ConsumerUnavailableError,
     DisconnectedError,
+    Error,
     MissedHeartbeatError,
+    NoConsumerResponseError,
     NoMessageError,
+    SubscriptionClosedError,
 )
 
 
@@ -114,6 +118,60 @@ async def test_an_error_after_messages_is_raised_by_the_next_fetch(
         await subscription.fetch(10)
     with pytest.raises(NoMessageError):
         await subscription.fetch(10, timeout=1)
+
+
+@pytest.mark.parametrize("batch", [1, 10])
+@pytest.mark.parametrize(
+    ("answer", "kind", "seconds"),
+    [
+        (None, ConsumerUnavailableError, 0.0),
+        (refusal(404, 10014, "consumer not found"), NoConsumerResponseError, 0.0),
+        (refusal(404, 10059, "stream not found"), NoConsumerResponseError, 0.0),
+        (refusal(503, 10008, "JetStream system temporarily unavailable"), ConsumerUnavailableError, 3.0),
+        (SILENCE, ConsumerUnavailableError, 3.0),
+    ],
+    ids=["consumer", "no consumer", "no stream", "unavailable", "silence"],
+)
+async def test_a_pull_that_nobody_answers_says_whether_the_consumer_is_missing(
+    world: World,
+    worker: ConsumerScript,
+    script: JetStreamScript,
+    clock: Clock,
+    batch: int,
+    answer: Answer | None,
+    kind: type[Error],
+    seconds: float,
+) -> None:
+    subscription = await bound(world)
+    if answer is not None:
+        script.answer("CONSUMER.INFO.>", answer)
+    fetching = asyncio.create_task(subscription.fetch(batch, timeout=3))
+    await clock.settle()
+    worker.pull.status("503")
+    with pytest.raises(NoConsumerResponseError) as caught:
+        await fetching
+    assert type(caught.value) is kind
+    assert clock.now == seconds
+
+
+async def test_a_look_up_of_the_consumer_ends_with_the_subscription_and_with_the_session(
+    world: World, server: MemoryServer, worker: ConsumerScript, script: JetStreamScript, clock: Clock
+) -> None:
+    for end in ("unsubscribe", "session"):
+        subscription = await bound(world)
+        script.answer("CONSUMER.INFO.>", SILENCE)
+        fetching = asyncio.create_task(subscription.fetch(5, timeout=60))
+        await clock.settle()
+        worker.pull.status("503")
+        await clock.settle()
+        begin = clock.now
+        if end == "unsubscribe":
+            await subscription.unsubscribe()
+        else:
+            server.session.reset()
+        with pytest.raises(SubscriptionClosedError if end == "unsubscribe" else DisconnectedError):
+            await fetching
+        assert clock.now == begin
 
 
 @pytest.mark.conformance("PUL-06")

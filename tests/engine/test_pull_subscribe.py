@@ -10,6 +10,8 @@ from jetspark.engine.pull_subscribe import (
     Ended,
     Event,
     FetchOptions,
+    LookedUp,
+    LookUp,
     Messages,
     Pull,
     TimedOut,
@@ -19,18 +21,24 @@ from jetspark.engine.pull_subscribe import (
 from jetspark.errors import (
     ConfigError,
     ConsumerDeletedError,
+    ConsumerUnavailableError,
     DisconnectedError,
     Error,
     LeadershipChangeError,
     MissedHeartbeatError,
+    NoConsumerResponseError,
     NoMessageError,
+    PermissionsViolationError,
     PullLimitExceededError,
+    RequestTimeoutError,
 )
+from jetspark.jetstream.api.pull import PullRequest
+from jetspark.jetstream.errors import api_error
 from jetspark.wire.headers import Status
 from jetspark.wire.messages import Message
 
 NO_MESSAGES, EXPIRED = Status(404, "No Messages"), Status(408, "Request Timeout")
-BEAT = Status(100, "Idle Heartbeat")
+BEAT, NOBODY = Status(100, "Idle Heartbeat"), Status(503, "")
 
 
 def some(*numbers: int) -> Messages:
@@ -48,6 +56,7 @@ class Play:
         self.result: Error | None = None
         self.ended = False
         self.pulls: list[tuple[int, bool]] = []
+        self.looked_up: list[str] = []
         self.action: Action | None = None
         options = FetchOptions("S", "c", batch, timeout, heartbeat)
         self._fetch = fetch(options, self.got, lambda: self.now)
@@ -56,10 +65,13 @@ class Play:
     def _send(self, event: Event | None) -> None:
         try:
             self.action = self._fetch.send(event)
-            while isinstance(self.action, Pull):
+            while isinstance(self.action, Pull | LookUp):
                 request = self.action.request
-                self.pulls.append((request.batch, request.no_wait))
-                self.last = request
+                if isinstance(request, PullRequest):
+                    self.pulls.append((request.batch, request.no_wait))
+                    self.last = request
+                else:
+                    self.looked_up.append(request.consumer)
                 self.action = self._fetch.send(None)
         except StopIteration as end:
             self.result, self.ended = end.value, True
@@ -228,3 +240,33 @@ def test_silence_near_the_deadline_is_a_timeout() -> None:
 def test_invalid_options_are_refused(arguments: tuple[int, float | None, float]) -> None:
     with pytest.raises(ConfigError):
         FetchOptions("S", "c", *arguments)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        (LookedUp(None), ConsumerUnavailableError),
+        (LookedUp(RequestTimeoutError("silent")), ConsumerUnavailableError),
+        (LookedUp(api_error(404, 10014, "consumer not found")), NoConsumerResponseError),
+        (LookedUp(PermissionsViolationError("not allowed")), NoConsumerResponseError),
+        (TimedOut(), ConsumerUnavailableError),
+        (Ended(DisconnectedError("lost")), DisconnectedError),
+    ],
+)
+def test_a_pull_that_nobody_answers_is_explained_by_a_look_up(batch: int, event: Event, kind: type[Error]) -> None:
+    play = Play(batch).on(NOBODY)
+    assert (play.looked_up, play.until) == (["c"], 105.0)
+    with pytest.raises(kind) as caught:
+        play.on(event)
+    assert type(caught.value) is kind
+
+
+def test_messages_of_an_earlier_fetch_end_a_look_up() -> None:
+    play = Play(3).on(NOBODY).on(some(1))
+    assert (play.ended, play.numbers, play.result) == (True, [1], None)
+
+
+def test_a_pull_that_nobody_answers_after_messages_is_an_error_for_later() -> None:
+    play = Play(3).on(some(1)).on(NOBODY)
+    assert (play.ended, play.numbers, type(play.result)) == (True, [1], NoConsumerResponseError)

@@ -1,7 +1,8 @@
 """Fetch of ADR-13: return the available messages, or else wait for the first one.
 
 The `fetch` of ADR-37 is one pull and waits until the batch is full. This fetch returns as soon as it has any message.
-First it pulls without waiting. Only if there was no message, it waits for the first one.
+First it pulls without waiting. Only if there was no message, it waits for the first one. If nobody answers a pull
+(503), it looks the consumer up, to say whether that is gone or JetStream is unavailable.
 
 The generator yields actions and receives events. It appends messages to a list of the caller, so that they are not lost
 if the caller is cancelled.
@@ -14,8 +15,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeAlias
 
+from jetspark.engine.pull.unanswered import unanswered_error
+from jetspark.jetstream.api import ConsumerInfoRequest
 from jetspark.jetstream.api.pull import PullRequest
-from jetspark.jetstream.errors import ConfigError, Error, MissedHeartbeatError, NoMessageError
+from jetspark.jetstream.errors import (
+    ConfigError,
+    Error,
+    MissedHeartbeatError,
+    NoConsumerResponseError,
+    NoMessageError,
+)
 from jetspark.jetstream.status import FetchEffect, StatusSeverity, classify
 from jetspark.wire.headers import Status
 from jetspark.wire.messages import Message
@@ -27,6 +36,8 @@ __all__ = [
     "Event",
     "FetchOptions",
     "FetchWorkflow",
+    "LookUp",
+    "LookedUp",
     "Messages",
     "Pull",
     "TimedOut",
@@ -69,7 +80,15 @@ class DrainPull:
     """Deadline for the server's confirmation that the pull has ended."""
 
 
-Action: TypeAlias = Pull | Wait | DrainPull
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Ask the server for the consumer; a `LookedUp` event follows."""
+
+    request: ConsumerInfoRequest
+    """The request."""
+
+
+Action: TypeAlias = Pull | Wait | DrainPull | LookUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +112,15 @@ class Ended:
     """The reason."""
 
 
-Event: TypeAlias = Messages | Status | TimedOut | Ended
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """The consumer was looked up."""
+
+    error: Error | None
+    """Error of the look-up; None if the consumer exists."""
+
+
+Event: TypeAlias = Messages | Status | TimedOut | Ended | LookedUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +264,28 @@ def _handle_event(
             if received:
                 return _PULL_ENDED
             raise error
+    if isinstance(problem, NoConsumerResponseError) and not received:
+        problem = yield from _look_up(options, received, deadline)
     if problem is not None and not received:
         raise problem
     return problem
+
+
+def _look_up(
+    options: FetchOptions, received: list[Message], deadline: float | None
+) -> Generator[Action, Event | None, Error]:
+    """Ask for the consumer, because nobody answers a pull. Return the error that says why, or `_PULL_ENDED`."""
+    yield LookUp(ConsumerInfoRequest(options.stream, options.consumer))
+    match (yield Wait(deadline)):
+        case Messages(messages):  # of an earlier fetch
+            received += messages
+            return _PULL_ENDED
+        case Ended(error):
+            return error
+        case LookedUp(error):
+            return unanswered_error(options.where, error)
+        case _:
+            return unanswered_error(options.where, None)
 
 
 def _none_in_time(options: FetchOptions) -> NoMessageError:

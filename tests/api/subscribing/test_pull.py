@@ -20,6 +20,7 @@ from jetspark.errors import (
     BadPullRequestError,
     ConfigError,
     ConsumerDeletedError,
+    ConsumerUnavailableError,
     DisconnectedError,
     LeadershipChangeError,
     MissedHeartbeatError,
@@ -211,7 +212,7 @@ async def test_r18_a_pull_that_timed_out_takes_no_message(ground: Ground, make: 
     [
         ("400 Bad Request", BadPullRequestError),
         ("409 Consumer Deleted", ConsumerDeletedError),
-        ("503", NoConsumerResponseError),
+        ("503", ConsumerUnavailableError),  # the consumer exists
         ("499 Something", StatusError),
     ],
 )
@@ -224,8 +225,9 @@ async def test_an_error_status_is_raised_at_once_or_after_the_messages(
     fetching = asyncio.create_task(subscription.fetch(1, 10))
     await spy.wait(1)
     await ground.inject(spy.messages[0].reply, header)
-    with pytest.raises(kind):
+    with pytest.raises(kind) as caught:
         await fetching
+    assert type(caught.value) is kind
 
 
 @pytest.mark.conformance("PUL-08")
@@ -238,8 +240,9 @@ async def test_r21_a_deleted_consumer_ends_an_open_fetch_and_the_next_one(ground
     with pytest.raises(ConsumerDeletedError):
         await fetching
     for batch in (1, 5):
-        with pytest.raises(NoConsumerResponseError):
+        with pytest.raises(NoConsumerResponseError, match="removed after inactive_threshold") as caught:
             await subscription.fetch(batch, 5)
+        assert type(caught.value) is NoConsumerResponseError
     assert time.monotonic() - begin < 8
 
 

@@ -291,9 +291,10 @@ class PullSubscription(HasCore[PullSubscriptionCore]):
         NoMessageError
             No message came in time.
         StatusError
-            The consumer is gone (ConsumerDeletedError, NoConsumerResponseError), is a push consumer
-            (ConsumerIsPushError), or allows less than that (PullLimitExceededError, which names the limit). If an error
-            comes after messages, the next call raises it.
+            The consumer is gone (ConsumerDeletedError, NoConsumerResponseError), has no leader or JetStream is
+            unavailable (ConsumerUnavailableError), it is a push consumer (ConsumerIsPushError), or allows less than
+            that (PullLimitExceededError, which names the limit). If an error comes after messages, the next call raises
+            it.
         MissedHeartbeatError
             Neither a message nor a heartbeat came.
         DisconnectedError

@@ -5,7 +5,22 @@ from __future__ import annotations
 from jetspark.engine.server_health import is_sign_of_trouble
 from jetspark.jetstream.errors import ConsumerUnavailableError, Error, NoConsumerResponseError
 
-__all__ = ["UnansweredPulls"]
+__all__ = ["UnansweredPulls", "unanswered_error"]
+
+
+def unanswered_error(where: str, failure: Error | None) -> Error:
+    """Return the error of a pull that nobody answers, after a look-up of its consumer.
+
+    Parameters
+    ----------
+    where
+        Description of the pull in errors.
+    failure
+        Error of the look-up; None if the consumer exists, or the look-up did not end in time.
+    """
+    if failure is not None and not is_sign_of_trouble(failure):  # it is gone, or this client may not look it up
+        return NoConsumerResponseError(503, where=where)
+    return ConsumerUnavailableError(503, where=where)
 
 
 class UnansweredPulls:
@@ -39,7 +54,7 @@ class UnansweredPulls:
     @property
     def error(self) -> Error | None:
         """The error of a fetch that times out now; None if the consumer has answered."""
-        return None if self._since is None else ConsumerUnavailableError(503, where=self._where)
+        return None if self._since is None else unanswered_error(self._where, None)
 
     def end_of_fetch(self, now: float, failure: Error | None) -> Error | None:
         """Return the error that ends the fetch after a look-up, or None to pull again.
@@ -49,7 +64,8 @@ class UnansweredPulls:
         failure
             Error of the look-up; None if the consumer exists.
         """
-        if failure is not None and not is_sign_of_trouble(failure):  # it is gone, or this client may not look it up
-            return NoConsumerResponseError(503, where=self._where)
+        found = unanswered_error(self._where, failure)
+        if not isinstance(found, ConsumerUnavailableError):
+            return found
         expired = self._since is not None and self._limit is not None and now >= self._since + self._limit
         return self.error if expired or not self._retry else None

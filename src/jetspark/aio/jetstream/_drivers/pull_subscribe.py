@@ -20,13 +20,16 @@ from jetspark.engine.pull_subscribe import (
     Ended,
     Event,
     FetchWorkflow,
+    LookedUp,
+    LookUp,
     Messages,
     Pull,
     TimedOut,
     Wait,
 )
 from jetspark.jetstream.ack import ACK_PREFIX
-from jetspark.jetstream.errors import DisconnectedError, Error, SubscriptionClosedError
+from jetspark.jetstream.api import ConsumerInfoRequest
+from jetspark.jetstream.errors import DisconnectedError, Error, NoMessageError, SubscriptionClosedError
 from jetspark.wire.messages import Message
 from jetspark.wire.subscriptions import NO_LIMIT, SubscriptionState
 
@@ -67,6 +70,7 @@ class PullSubscribeDriver:
         self._remaining = 0
         self._events: deque[Event] = deque()
         self._waiter: asyncio.Future[None] | None = None
+        self._look_up_task: asyncio.Task[None] | None = None
 
     async def run(self, workflow: FetchWorkflow) -> Error | None:
         """Run a fetch to its end. In every case no pull is left open and no message is lost."""
@@ -79,7 +83,14 @@ class PullSubscribeDriver:
         except StopIteration as end:
             problem: Error | None = end.value
             return problem
+        except Error as error:
+            self._connection.server_check.note(error)
+            if isinstance(error, NoMessageError) and self._remaining > 0:  # the server has not even ended the pull
+                self._connection.server_check.suspect()
+            raise
         finally:
+            if self._look_up_task is not None:
+                self._look_up_task.cancel()
             self._end_pull()
             self._client.reply_listeners.discard(self)
 
@@ -93,6 +104,9 @@ class PullSubscribeDriver:
                 return await self._wait(until)
             case DrainPull(until):
                 return await self._drain_pull(until)
+            case LookUp(request):
+                self._look_up_task = self._loop.create_task(self._look_up(request), name="jetspark look-up")
+                return None
 
     def close(self) -> None:
         """End the fetch with the messages it has, because the subscription ends."""
@@ -148,6 +162,14 @@ class PullSubscribeDriver:
             if (await asyncio.wait([confirmed], timeout=left))[0]:
                 self._remaining = 0
         return Messages(self._take_received(sub))
+
+    async def _look_up(self, request: ConsumerInfoRequest) -> None:
+        failure: Error | None = None
+        try:
+            await self._js.request(request)
+        except Error as error:
+            failure = error
+        self._add_event(LookedUp(failure))
 
     # -- receiving -----------------------------------------------------------------------------------------------
 
