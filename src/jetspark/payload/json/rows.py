@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from jetspark.payload.json.options import JsonOptions
+from jetspark.payload.json.reader import JsonReader, Token
+from jetspark.payload.json.scanner import BrokenJsonError
+from jetspark.payload.json.values import row_reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
     from jetspark.payload.options import FormatOptions
 
 __all__ = ["RowDecoder"]
+
+_LONE_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_LONGEST_REASON: Final = 300
 
 
 class RowDecoder:
@@ -32,8 +38,14 @@ class RowDecoder:
     """
 
     def __init__(self, schema: pa.Schema, options: FormatOptions) -> None:
-        self._names = list(schema.names)
+        self._arguments = (schema, options)
         self._options = JsonOptions.of(options)
+        self._read = row_reader(schema, self._options)
+        self._width = len(schema)
+
+    def __reduce__(self) -> tuple[type[RowDecoder], tuple[pa.Schema, FormatOptions]]:
+        """Pickle the arguments."""
+        return RowDecoder, self._arguments
 
     def decode_row(self, payload: bytes) -> tuple[list[object], str | None]:
         """Decode one payload.
@@ -45,10 +57,23 @@ class RowDecoder:
             the type), `Decimal`, `bytes`, `dict` for a struct, a list of pairs for a map. Then None, or why Spark
             counts the record as malformed; the values are then those that Spark keeps.
         """
+        reader = JsonReader(text_of(payload), self._options)
         try:
-            document = json.loads(payload) if payload.strip() else {}
-        except ValueError as error:
-            return [None] * len(self._names), str(error)
-        if not isinstance(document, dict):
-            return [None] * len(self._names), "the payload is not an object"
-        return [document.get(name) for name in self._names], None
+            if reader.advance() is None:
+                return [None] * self._width, None
+            if reader.token is not Token.OBJECT:
+                token = reader.token
+                assert token is not None
+                reader.fail(f"the payload is {token.value}, not an object")
+            values, cause = self._read(reader)
+            return values, None if cause is None else str(cause)[:_LONGEST_REASON]
+        except BrokenJsonError as fault:
+            return [None] * self._width, str(fault)[:_LONGEST_REASON]
+
+
+def text_of(payload: bytes) -> str:
+    """Decode UTF-8. As in Java, each broken sequence becomes one U+FFFD."""
+    try:
+        return payload.decode()
+    except UnicodeDecodeError:
+        return _LONE_SURROGATE.sub(b"\xef\xbf\xbd", payload).decode(errors="replace")
