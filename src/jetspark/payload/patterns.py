@@ -62,7 +62,7 @@ _YEAR_DIGITS: Final = 19
 
 @dataclass
 class _Number:
-    """A number of a field; `following` is the width of the numbers that stand right behind it."""
+    """A number of a field; `following` is the width of the numbers that follow without a space."""
 
     field: str
     low: int
@@ -99,7 +99,7 @@ class _Sequence:
 
     parts: list[_Parser] = field(default_factory=list)
     number: _Number | None = None
-    """The number to which digits right behind it belong, too."""
+    """The last number, if nothing follows it yet but numbers of a fixed width."""
 
     def add(self, part: _Parser) -> None:
         self.parts.append(part)

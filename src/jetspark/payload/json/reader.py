@@ -1,7 +1,8 @@
 """Reads JSON token by token, in the same steps as the parser of Spark (Jackson).
 
-Spark reads on after a value that it cannot convert. What it finds then depends on where its parser stands. So this one
-takes the same steps: a value is read together with its name, but text in double quotes only when its content is wanted.
+Spark reads on after a value that it cannot convert. The values that follow depend on where its parser stands. So this
+one takes the same steps: a value is read together with its name, but text in double quotes only when its content is
+wanted.
 """
 
 from __future__ import annotations

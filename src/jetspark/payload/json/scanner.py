@@ -69,7 +69,7 @@ class Scanner:
     value
         Text of the last number, or the last quoted text.
     options
-        What the text may have beyond JSON.
+        Forms beyond JSON that are allowed, and limits.
     """
 
     __slots__ = ("options", "position", "text", "value")

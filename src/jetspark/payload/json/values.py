@@ -33,7 +33,7 @@ class PartialValueError(Exception):
     Attributes
     ----------
     value
-        What could be read.
+        The parts that could be read.
     cause
         The first fault.
     """
@@ -102,7 +102,7 @@ _ARRAY_ENDS: Final = (None, Token.END_ARRAY)
 
 
 def _reader_of(kind: pa.DataType, options: JsonOptions, place: str) -> ValueReader:
-    """Return the reader of a type: it takes the token after a name, null, or what the type has a rule for."""
+    """Return the reader of a type: it takes the token after a name, and null for every type."""
     read = _rule_of(kind, options, place)
 
     def read_token(reader: JsonReader) -> object:
@@ -198,7 +198,7 @@ def _text(reader: JsonReader) -> object:
 
 
 def _valid(text: str) -> str:
-    """Replace what UTF-8 does not have, as Java does."""
+    """Replace surrogates, which UTF-8 does not have, as Java does."""
     return text if text.isascii() else _SURROGATE.sub("?", text)
 
 
