@@ -14,7 +14,56 @@ from jetspark.wire.argument_types import checks_arguments
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["json_format", "text_format"]
+__all__ = ["avro_format", "json_format", "text_format"]
+
+
+@checks_arguments()
+def avro_format(
+    schema: pa.Schema,
+    *,
+    avro_schema: str | None = None,
+    avro_schema_file: str | None = None,
+    avro_encoding: str | None = None,
+    avro_schema_id: int | None = None,
+    avro_schemas: str | None = None,
+) -> PayloadFormat:
+    """Return the format `avro`. An option that is None has its default.
+
+    Parameters
+    ----------
+    schema
+        Columns to decode or to encode.
+    avro_schema
+        The schema of the payloads: the one that their writer had. Its top level is a record, whose fields are
+        columns. Default: none.
+    avro_schema_file
+        A file with this schema. It is read once, where the read or write is planned. Default: none.
+    avro_encoding
+        The encoding of a record: `binary` is the record alone, `single-object` has the header of Avro with the
+        fingerprint of the schema, `confluent` has a zero byte and the id of the schema in a registry, 4 bytes.
+        Default: `binary`.
+    avro_schema_id
+        The id of `avroSchema`, for `confluent`. Default: none; a read then takes all ids.
+    avro_schemas
+        Further schemas that payloads may have. For `confluent`: an object of ids and schemas. For `single-
+        object`: an array of schemas. A column that one of them does not have is null. Default: none.
+
+    Raises
+    ------
+    ConfigError
+        An option has a wrong value, or the format cannot give a column of the schema.
+    """
+    return make_format(
+        "avro",
+        schema,
+        given_options(
+            avroSchema=avro_schema,
+            avroSchemaFile=avro_schema_file,
+            avroEncoding=avro_encoding,
+            avroSchemaId=avro_schema_id,
+            avroSchemas=avro_schemas,
+        ),
+    )
 
 
 @checks_arguments()

@@ -24,7 +24,11 @@ __all__ = [
     "make_format",
 ]
 
-FORMATS: Final[Mapping[str, str]] = {"json": "jetspark.payload.json.format", "text": "jetspark.payload.text"}
+FORMATS: Final[Mapping[str, str]] = {
+    "avro": "jetspark.payload.avro",
+    "json": "jetspark.payload.json.format",
+    "text": "jetspark.payload.text",
+}
 """The module of each format. Its function create(schema, options) returns the format."""
 INFERRED_FROM_PAYLOADS: Final = frozenset({"json", "csv"})
 """Formats whose fields can only be found in payloads. The others have them in their options, or always the same."""

@@ -17,9 +17,11 @@ __all__ = [
     "FormatOption",
     "FormatOptions",
     "given_options",
+    "parse_avro_encoding",
     "parse_boolean",
     "parse_count",
     "parse_format_options",
+    "parse_schema_id",
     "parse_time_zone",
 ]
 
@@ -80,6 +82,20 @@ def parse_time_zone(text: str) -> str:
     return text
 
 
+def parse_avro_encoding(text: str) -> str:
+    """Parse what stands before an Avro record."""
+    if text not in {"binary", "single-object", "confluent"}:
+        raise ValueError("it must be binary, single-object or confluent")
+    return text
+
+
+def parse_schema_id(text: str) -> int:
+    """Parse the id of a schema in a registry: a number of 32 bits."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 1 << 32):
+        raise ValueError("it must be a number from 0 to 4294967295")
+    return int(text)
+
+
 def _switch(name: str, formats: tuple[str, ...], default: bool, meaning: str) -> FormatOption:
     return FormatOption(name, formats, "true or false", parse_boolean, default, str(default).lower(), meaning)
 
@@ -125,6 +141,30 @@ FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = (
     ),
     FormatOption(
         "maxStringLen", ("json",), "number", parse_count, 20_000_000, "20000000", "The longest text, in characters.",
+    ),
+    FormatOption(
+        "avroSchema", ("avro",), "JSON", str, "", "none",
+        "The schema of the payloads: the one that their writer had. Its top level is a record, whose fields are "
+        "columns.",
+    ),
+    FormatOption(
+        "avroSchemaFile", ("avro",), "path", str, "", "none",
+        "A file with this schema. It is read once, where the read or write is planned.",
+    ),
+    FormatOption(
+        "avroEncoding", ("avro",), "`binary`, `single-object` or `confluent`", parse_avro_encoding, "binary",
+        "`binary`",
+        "The encoding of a record: `binary` is the record alone, `single-object` has the header of Avro with the "
+        "fingerprint of the schema, `confluent` has a zero byte and the id of the schema in a registry, 4 bytes.",
+    ),
+    FormatOption(
+        "avroSchemaId", ("avro",), "number", parse_schema_id, -1, "none; a read then takes all ids",
+        "The id of `avroSchema`, for `confluent`.",
+    ),
+    FormatOption(
+        "avroSchemas", ("avro",), "JSON", str, "", "none",
+        "Further schemas that payloads may have. For `confluent`: an object of ids and schemas. For `single-object`: "
+        "an array of schemas. A column that one of them does not have is null.",
     ),
 )  # fmt: skip
 """All options of formats, in the order of the documentation."""

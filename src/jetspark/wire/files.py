@@ -1,4 +1,4 @@
-"""Reads the files that options name: credentials, seeds, contexts, certificates.
+"""Reads the files that options name: credentials, seeds, contexts, certificates, schemas.
 
 A path may come from outside. So only regular files of limited size are read: a named pipe would block the event loop
 until somebody writes, and a device may have no end.
@@ -14,7 +14,7 @@ from typing import Final
 
 from jetspark.wire.errors import ConfigError
 
-__all__ = ["check_file", "read_secret_file"]
+__all__ = ["check_file", "read_file", "read_secret_file"]
 
 MAX_FILE_SIZE: Final = 1 << 20
 """Bytes; a credentials file has about one thousand."""
@@ -38,7 +38,7 @@ def read_secret_file(path: str, what: str) -> str:
     if "\n" in path or len(path) > _MAX_PATH or _SECRET.match(path):
         raise ConfigError(f"the path of the {what} is not a path (it is not shown, as it may be the file's content)")
     try:
-        data = _read(path)
+        data = _read(path, MAX_FILE_SIZE)
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL character; RuntimeError: no such user
         raise ConfigError(f"cannot read the {what} {path}: {error}") from error
     text = data.decode(errors="replace")
@@ -47,16 +47,32 @@ def read_secret_file(path: str, what: str) -> str:
     return text
 
 
-def _read(path: str) -> bytes:
+def read_file(path: str, what: str, limit: int) -> bytes:
+    """Return the content of a file that has no secrets; `what` describes it in errors.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, is not a regular file, or has more than `limit` bytes.
+    """
+    if "\n" in path or len(path) > _MAX_PATH:
+        raise ConfigError(f"the path of the {what} is not a path: {path[:100]!r}")
+    try:
+        return _read(path, limit)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"cannot read the {what} {path}: {error}") from error
+
+
+def _read(path: str, limit: int) -> bytes:
     opened = os.open(Path(path).expanduser(), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        _check(os.fstat(opened), MAX_FILE_SIZE)
+        _check(os.fstat(opened), limit)
         with open(opened, "rb", closefd=False) as file:
-            data = file.read(MAX_FILE_SIZE + 1)
+            data = file.read(limit + 1)
     finally:
         os.close(opened)
-    if len(data) > MAX_FILE_SIZE:  # it has grown
-        raise OSError(f"it has more than {MAX_FILE_SIZE} bytes")
+    if len(data) > limit:  # it has grown
+        raise OSError(f"it has more than {limit} bytes")
     return data
 
 
