@@ -59,6 +59,14 @@ def test_positions_become_sequences_and_missing_ones_are_reported(
     assert resolve(start, end) == (expected, lost)
 
 
+def test_a_start_time_without_a_message_is_an_error_if_the_strategy_says_so() -> None:
+    for last, state in ((19, STATE), (0, StreamState())):
+        with pytest.raises(ConfigError, match=r"startingOffsetsByTimestampStrategy = error: stream S has no message"):
+            resolve(Position(PositionKind.TIME, last + 1, must_exist=True), LATEST, state=state)
+    assert resolve(Position(PositionKind.TIME, 19, must_exist=True), LATEST) == ((19, 20), [])
+    assert resolve(EARLIEST, Position(PositionKind.TIME, 20)) == ((10, 20), [])
+
+
 def test_an_empty_stream_has_nothing_to_read_and_nothing_to_lose() -> None:
     assert resolve(EARLIEST, LATEST, state=StreamState()) == ((1, 1), [])
     assert resolve(at(1), LATEST, state=StreamState()) == ((1, 1), [])

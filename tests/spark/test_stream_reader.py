@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from tests.spark.micro_batches import Offset, latest, nexts, reader, rows
 from tests.spark.support import Nats, running
 
-from jetspark.errors import AuthenticationError, ConnectError
+from jetspark.errors import AuthenticationError, ConfigError, ConnectError
 from jetspark.jetstream import (
     RetentionPolicy,
 )
@@ -51,6 +51,21 @@ def test_a_query_starts_after_the_last_message_by_default(nats: Nats) -> None:
     assert nexts(made.initialOffset()) == [11]
     made = reader(nats, stream, startingOffsets=json.dumps({stream: 4}))
     assert nexts(made.initialOffset()) == [4]
+
+
+def test_a_query_whose_start_time_has_no_message_fails_if_the_strategy_says_so(nats: Nats) -> None:
+    stream, empty = nats.filled(10), nats.stream()
+    strict = {"startingOffsetsByTimestampStrategy": "ERROR"}
+    assert nexts(reader(nats, stream, startingTimestamp="2020-01-01T00:00:00Z", **strict).initialOffset()) == [1]
+    for times in (
+        {"startingTimestamp": "2100-01-01T00:00:00Z"},
+        {"startingOffsetsByTimestamp": json.dumps({stream: "2100-01-01T00:00:00Z", empty: 0})},
+    ):
+        with pytest.raises(ConfigError, match=rf"stream {stream} has no message at or after 2100-01-01T00:00:00Z"):
+            reader(nats, stream, empty, **times, **strict).initialOffset()
+        made = reader(nats, stream, empty, **times, startingOffsetsByTimestampStrategy="latest")
+        assert nexts(made.initialOffset()) == [11, 1]
+    assert nexts(reader(nats, empty, **strict).initialOffset()) == [1]  # it is about times only
 
 
 def test_the_limit_of_spark_applies(nats: Nats) -> None:

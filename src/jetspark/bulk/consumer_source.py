@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from jetspark.engine.ranges import InterruptedReadError, RangeEffect, RangeProgr
 from jetspark.jetstream import AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, Timestamp
 from jetspark.jetstream.api import ConsumerCreateRequest, ConsumerDeleteRequest, ConsumerInfoRequest, PullRequest
 from jetspark.jetstream.errors import Error, InvalidReplyError, RequestTimeoutError
+from jetspark.jetstream.names import new_name
 from jetspark.wire.headers import parse_status
 from jetspark.wire.reply_tokens import NumberedTokens
 from jetspark.wire.vector import FrameTable
@@ -29,7 +29,6 @@ __all__ = [
     "ConsumerSource",
     "consumer_config",
     "delete_consumer_nowait",
-    "new_consumer_name",
     "probe_consumer",
 ]
 
@@ -40,10 +39,6 @@ _FIRST_CHECK_AFTER: Final = 0.25  # seconds without a message before the server 
 _MAX_CHECK_INTERVAL: Final = 2.0
 _MAX_COUNT_TRIES: Final = 3
 _MESSAGE_OVERHEAD: Final = 100  # approximate size of control line and ack subject
-
-
-def new_consumer_name() -> str:
-    return f"jetspark-{secrets.token_hex(8)}"
 
 
 def consumer_config(
@@ -73,7 +68,7 @@ def probe_consumer(
     target: ReadTarget, *, opt_start_seq: int | None = None, opt_start_time: Timestamp | None = None
 ) -> ConsumerInfo:
     """Create a consumer that starts there, delete it, and return the server's info of it."""
-    name = new_consumer_name()
+    name = new_name(target.consumer_prefix)
     config = consumer_config(name, target.subjects, opt_start_seq=opt_start_seq, opt_start_time=opt_start_time)
     request = ConsumerCreateRequest(target.stream, config)
     try:
@@ -122,7 +117,7 @@ class ConsumerSource:
     _pulls: RangePulls
 
     def __init__(self, target: ReadTarget, *, message_bytes: int, server_counts_bytes: bool) -> None:
-        self.name = new_consumer_name()
+        self.name = new_name(target.consumer_prefix)
         self._target = target
         self._connection = target.connection
         self._stream = target.stream

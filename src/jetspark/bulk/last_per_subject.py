@@ -38,7 +38,13 @@ from jetspark.engine.retry import can_resume
 from jetspark.jetstream import ConsumerConfig, DeliverPolicy, RetentionPolicy, StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest, StreamSubjectsRequest, all_subjects
 from jetspark.jetstream.errors import Error, RequestTimeoutError
-from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
+from jetspark.jetstream.names import (
+    API_PREFIX,
+    CONSUMER_PREFIX,
+    check_consumer_prefix,
+    check_filter_subject,
+    check_stream_name,
+)
 from jetspark.payload import DecodeOptions, PayloadFormat, RowDecoder
 from jetspark.wire.argument_types import checks_arguments
 
@@ -132,6 +138,7 @@ def last_per_subject(
     prefix: str = API_PREFIX,
     read_method: ReadMethod | str = ReadMethod.AUTO,
     decode: PayloadFormat | DecodeOptions | None = None,
+    consumer_prefix: str = CONSUMER_PREFIX,
 ) -> Snapshot:
     """Read the last message of every subject (DIR-08, DIR-09).
 
@@ -159,6 +166,8 @@ def last_per_subject(
     read_method
         `consumer`, `direct` (`multi_last`; the stream must set `allow_direct`), or `auto`: direct get on streams with
         retention `workqueue` or `interest`, a consumer on others.
+    consumer_prefix
+        Beginning of the names of the consumers that are created.
 
     Raises
     ------
@@ -176,7 +185,7 @@ def last_per_subject(
     for subject in subjects:
         check_filter_subject(subject)
     limits = ReadLimits(0, 0, max_bytes_in_flight, timeout, retry_timeout)
-    target = ReadTarget(connection, stream, subjects, prefix, limits)
+    target = ReadTarget(connection, stream, subjects, prefix, limits, check_consumer_prefix(consumer_prefix))
     schema = scan_schema(columns)
     rows = None if decode is None else RowDecoder.for_columns(decode, schema, where=f"stream {stream!r}")
     schema = schema if rows is None else message_schema(rows)

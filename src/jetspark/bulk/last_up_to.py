@@ -22,7 +22,7 @@ from jetspark.bulk.range_source import ReadLimits, ReadTarget
 from jetspark.bulk.retry import RetryTimer
 from jetspark.engine.retry import can_resume
 from jetspark.jetstream.errors import Error
-from jetspark.jetstream.names import API_PREFIX
+from jetspark.jetstream.names import API_PREFIX, CONSUMER_PREFIX
 
 __all__ = ["last_up_to"]
 
@@ -38,12 +38,13 @@ def last_up_to(
     timeout: float = 5.0,
     retry_timeout: float = 30.0,
     prefix: str = API_PREFIX,
+    consumer_prefix: str = CONSUMER_PREFIX,
 ) -> Snapshot:
     """Read the last message of every subject at or before a sequence.
 
     Parameters
     ----------
-    connection, stream, subjects, columns, max_bytes_in_flight, timeout, retry_timeout, prefix
+    connection, stream, subjects, columns, max_bytes_in_flight, timeout, retry_timeout, prefix, consumer_prefix
         As for `last_per_subject`. The stream must set `allow_direct`.
     sequence
         The sequence.
@@ -69,6 +70,7 @@ def last_up_to(
         timeout=timeout,
         retry_timeout=retry_timeout,
         prefix=prefix,
+        consumer_prefix=consumer_prefix,
     )
     is_before = pc.less_equal(newest.table.column("sequence"), pa.scalar(sequence, pa.int64()))
     later = newest.table.filter(pc.invert(is_before)).column("subject").to_pylist()

@@ -45,7 +45,7 @@ from jetspark.jetstream.errors import (
     RequestTimeoutError,
     StreamNotFoundError,
 )
-from jetspark.jetstream.names import API_PREFIX
+from jetspark.jetstream.names import API_PREFIX, CONSUMER_PREFIX
 from jetspark.jetstream.object_store import ObjectInfo
 from jetspark.jetstream.object_store.config import check_stream
 from jetspark.jetstream.object_store.info import stored_info
@@ -108,15 +108,24 @@ class ObjectGetter:
         Seconds to keep trying while the server cannot be reached.
     prefix
         Prefix of the API's subjects.
+    consumer_prefix
+        Beginning of the names of the consumers that are created.
     """
 
     def __init__(
-        self, connection: Connection, *, timeout: float = 5.0, retry_timeout: float = 0.0, prefix: str = API_PREFIX
+        self,
+        connection: Connection,
+        *,
+        timeout: float = 5.0,
+        retry_timeout: float = 0.0,
+        prefix: str = API_PREFIX,
+        consumer_prefix: str = CONSUMER_PREFIX,
     ) -> None:
         self._connection = connection
         self._timeout = timeout
         self._retry_timeout = retry_timeout
         self._prefix = prefix
+        self._consumer_prefix = consumer_prefix
         self._places: dict[str, ObjectPlace] = {}
 
     def open(self, bucket: str) -> ObjectPlace:
@@ -223,6 +232,7 @@ class ObjectGetter:
             timeout=self._timeout,
             retry_timeout=self._retry_timeout,
             prefix=self._prefix,
+            consumer_prefix=self._consumer_prefix,
         ) as batches:
             yield from batches
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from jetspark.bulk.connection import Connection
 from jetspark.engine.ranges import RangeProgress
+from jetspark.jetstream.names import CONSUMER_PREFIX
 from jetspark.wire.vector import FrameTable
 
 __all__ = ["DecodedMessages", "RangeSource", "ReadLimits", "ReadMethod", "ReadTarget"]
@@ -45,13 +46,14 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True)
 class ReadTarget:
-    """The stream and the filters to read, with the connection and the API prefix."""
+    """The stream and the filters to read, with the connection, the API prefix, and how the names of consumers begin."""
 
     connection: Connection
     stream: str
     subjects: Sequence[str]
     prefix: str
     limits: ReadLimits
+    consumer_prefix: str = CONSUMER_PREFIX
 
 
 class DecodedMessages(Protocol):

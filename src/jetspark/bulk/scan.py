@@ -35,7 +35,13 @@ from jetspark.jetstream.errors import (
     DataLossError,
     Error,
 )
-from jetspark.jetstream.names import API_PREFIX, check_filter_subject, check_stream_name
+from jetspark.jetstream.names import (
+    API_PREFIX,
+    CONSUMER_PREFIX,
+    check_consumer_prefix,
+    check_filter_subject,
+    check_stream_name,
+)
 from jetspark.payload import DecodeOptions, PayloadFormat, RowDecoder
 from jetspark.wire.argument_types import checks_arguments
 from jetspark.wire.vector import FrameTable
@@ -62,6 +68,7 @@ def scan(
     prefix: str = API_PREFIX,
     read_method: ReadMethod | str = ReadMethod.AUTO,
     decode: PayloadFormat | DecodeOptions | None = None,
+    consumer_prefix: str = CONSUMER_PREFIX,
 ) -> Scan:
     """Read a range of a stream as Arrow record batches.
 
@@ -98,6 +105,8 @@ def scan(
     decode
         Format of the payloads: its fields take the place of `data` among the columns. `DecodeOptions` add what happens
         to bad records, and a prefix for the names of the other columns.
+    consumer_prefix
+        Beginning of the names of the consumers that are created.
 
     Returns
     -------
@@ -136,7 +145,7 @@ def scan(
     check_stream_name(stream)
     for subject in subjects:
         check_filter_subject(subject)
-    target = ReadTarget(connection, stream, tuple(subjects), prefix, limits)
+    target = ReadTarget(connection, stream, tuple(subjects), prefix, limits, check_consumer_prefix(consumer_prefix))
     return Scan(target, bounds, scan_schema(columns), method, decode)
 
 

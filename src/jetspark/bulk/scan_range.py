@@ -11,7 +11,7 @@ from jetspark.bulk.leader_queries import has_replicas, leader_first_sequence_at
 from jetspark.bulk.range_source import ReadLimits, ReadMethod, ReadTarget
 from jetspark.jetstream import RetentionPolicy, StreamInfo, Timestamp
 from jetspark.jetstream.api import StreamInfoRequest
-from jetspark.jetstream.names import API_PREFIX
+from jetspark.jetstream.names import API_PREFIX, CONSUMER_PREFIX, check_consumer_prefix
 from jetspark.jetstream.times import time_ns
 from jetspark.wire.argument_types import checks_arguments
 
@@ -37,6 +37,7 @@ def first_sequence_at(
     timeout: float = 5.0,
     prefix: str = API_PREFIX,
     read_method: ReadMethod | str = ReadMethod.AUTO,
+    consumer_prefix: str = CONSUMER_PREFIX,
 ) -> int:
     """Return the first sequence that was stored at or after a time; the last sequence plus one if there is none.
 
@@ -46,8 +47,11 @@ def first_sequence_at(
         `datetime`, or nanoseconds since 1970 UTC.
     read_method
         How to search, see `scan`; `direct` requests the message itself.
+    consumer_prefix
+        Beginning of the name of a consumer that is created for the search.
     """
-    target = ReadTarget(connection, stream, (), prefix, ReadLimits(1, 1, 1, timeout, 0))
+    limits = ReadLimits(1, 1, 1, timeout, 0)
+    target = ReadTarget(connection, stream, (), prefix, limits, check_consumer_prefix(consumer_prefix))
     info = connection.request(StreamInfoRequest(stream), timeout=timeout, prefix=prefix)
     return sequence_at(target, info, choose_method(info, ReadMethod(read_method)), to_ns(when) or 0)
 

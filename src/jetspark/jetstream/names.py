@@ -16,8 +16,10 @@ from jetspark.wire.subjects import check_filter_subject, check_publish_subject, 
 
 __all__ = [
     "API_PREFIX",
+    "CONSUMER_PREFIX",
     "api_prefix",
     "check_consumer_name",
+    "check_consumer_prefix",
     "check_filter_subject",
     "check_publish_subject",
     "check_stream_name",
@@ -28,7 +30,11 @@ __all__ = [
 API_PREFIX: Final = "$JS.API."
 """Prefix of every request in the account's own JetStream."""
 
+CONSUMER_PREFIX: Final = "jetspark-"
+"""Beginning of the names of consumers, if the user gives none."""
+
 _MAX_NAME: Final = 255
+_RANDOM_BYTES: Final = 8
 _BAD_IN_NAME: Final = re.compile(r"[\s.*>/\\\x00-\x1f\x7f]")
 
 
@@ -42,9 +48,17 @@ def check_consumer_name(name: str) -> str:
     return _check_name("consumer", name)
 
 
-def new_name() -> str:
+def check_consumer_prefix(prefix: str) -> str:
+    """Return the beginning of consumer names if all such names are valid, else raise BadNameError."""
+    if prefix:
+        check_consumer_name(prefix + "0" * 2 * _RANDOM_BYTES)
+        return prefix
+    raise BadNameError("the prefix of consumer names is empty")
+
+
+def new_name(prefix: str = CONSUMER_PREFIX) -> str:
     """Return a new random name, used if the user gives none."""
-    return f"jetspark-{secrets.token_hex(8)}"
+    return prefix + secrets.token_hex(_RANDOM_BYTES)
 
 
 def api_prefix(domain: str | None = None, prefix: str | None = None) -> str:

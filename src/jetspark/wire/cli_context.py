@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -206,7 +205,7 @@ def _options(file: _ContextFile) -> ConnectOptions:
         password=file.password or None,
         token=token,
         credentials_file=_expand_path(file.creds),
-        nkey_seed=partial(_read_nkey_seed, nkey) if nkey else None,
+        nkey_seed=_NkeyFile(nkey) if nkey else None,
         tls=tls,
         inbox_prefix=file.inbox_prefix or "_INBOX",
     )
@@ -216,9 +215,15 @@ def _expand_path(text: str) -> str | None:
     return str(Path(text).expanduser()) if text else None
 
 
-def _read_nkey_seed(path: str) -> str:
-    """Return the seed in an nkey file: the first line that begins with `SU`."""
-    for line in read_secret_file(path, "nkey file").splitlines():
-        if line.strip().startswith("SU"):
-            return line.strip()
-    raise ConfigError(f"the nkey file {path} has no seed of a user (a line that begins with SU)")
+@dataclass(frozen=True, slots=True)
+class _NkeyFile:
+    """A file with the seed of an nkey. Equal ones are equal, so that options with them find their connection again."""
+
+    path: str
+
+    def __call__(self) -> str:
+        """Return the seed: the first line that begins with `SU`."""
+        for line in read_secret_file(self.path, "nkey file").splitlines():
+            if line.strip().startswith("SU"):
+                return line.strip()
+        raise ConfigError(f"the nkey file {self.path} has no seed of a user (a line that begins with SU)")

@@ -295,13 +295,14 @@ def _positions(
 ) -> dict[str, tuple[Option[object], Position]]:
     """Return for each name the option that applies, and its position. Times come before offsets, as in Kafka."""
     time, times, position = parsed[timestamp], parsed[by_timestamp], parsed[offsets]
+    must_exist = offsets is table.STARTING_OFFSETS and parsed[table.STARTING_STRATEGY] == "error"
     if offsets not in parsed:
         position = default
     if time is not None:
-        return {name: (timestamp, Position(PositionKind.TIME, time)) for name in names}
+        return {name: (timestamp, Position(PositionKind.TIME, time, must_exist)) for name in names}
     if times is not None:
         _check_names(parsed, by_timestamp, times, names)
-        return {name: (by_timestamp, Position(PositionKind.TIME, times[name])) for name in names}
+        return {name: (by_timestamp, Position(PositionKind.TIME, times[name], must_exist)) for name in names}
     if isinstance(position, Position):
         return dict.fromkeys(names, (offsets, position))
     _check_names(parsed, offsets, position, names)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import api_prefix
 from jetspark.spark.options import table
-from jetspark.spark.options.option import Use
+from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
 from jetspark.wire.addresses import parse_addresses, servers_from_environment
+from jetspark.wire.cli_context import load_context
 from jetspark.wire.options import ConnectOptions, TLSOptions
 
 if TYPE_CHECKING:
@@ -34,6 +35,18 @@ _TLS: Final = (
     table.TLS_FIRST,
 )
 
+_OF_CONTEXTS: Final[tuple[Option[object], ...]] = (
+    table.SERVERS,
+    *_LOGINS,
+    table.PASSWORD,
+    *_SIGNERS,
+    *_TLS,
+    table.DOMAIN,
+    table.API_PREFIX,
+    table.INBOX_PREFIX,
+)
+"""Options for what a context contains, or leaves at its default."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
@@ -47,11 +60,14 @@ class ServerOptions:
         Prefix of the JetStream API, with its final dot.
     request_timeout
         Seconds to wait for an answer of the API.
+    consumer_prefix
+        Beginning of the names of the consumers that reads create.
     """
 
     connect: ConnectOptions
     api_prefix: str
     request_timeout: float
+    consumer_prefix: str
 
     def request(self, connection: Connection, request: Request[T]) -> T:
         """Send a request of the API and return its parsed reply. Raises APIError, TimeoutError, ..."""
@@ -61,7 +77,14 @@ class ServerOptions:
         """Return the first sequence stored at or after a time, one above the last if there is none."""
         from jetspark.bulk import first_sequence_at
 
-        return first_sequence_at(connection, stream, ns, timeout=self.request_timeout, prefix=self.api_prefix)
+        return first_sequence_at(
+            connection,
+            stream,
+            ns,
+            timeout=self.request_timeout,
+            prefix=self.api_prefix,
+            consumer_prefix=self.consumer_prefix,
+        )
 
 
 def server_options(options: Mapping[str, str]) -> ServerOptions:
@@ -71,6 +94,8 @@ def server_options(options: Mapping[str, str]) -> ServerOptions:
 
 def make_server_options(parsed: ParsedOptions) -> ServerOptions:
     """Check the options of the connection among the parsed ones. Raises ConfigError."""
+    if table.CONTEXT in parsed:
+        return _with_context(parsed)
     _check_login(parsed)
     _check_tls(parsed)
     if table.DOMAIN in parsed and table.API_PREFIX in parsed:
@@ -94,12 +119,31 @@ def make_server_options(parsed: ParsedOptions) -> ServerOptions:
         credentials=parsed[table.CREDENTIALS_TEXT],
         nkey_seed=parsed[table.NKEY_SEED],
         tls=_tls_options(parsed) if any(option in parsed for option in _TLS) else None,
-        name=parsed[table.CONNECTION_NAME],
         inbox_prefix=parsed[table.INBOX_PREFIX],
+    )
+    return _complete(parsed, connect, api)
+
+
+def _with_context(parsed: ParsedOptions) -> ServerOptions:
+    """Read the context that an option names. The executors get what the file contains, and do not read it."""
+    for option in _OF_CONTEXTS:
+        if option in parsed:
+            raise conflicting_options(table.CONTEXT, option)
+    with option_errors(table.CONTEXT):
+        context = load_context(parsed[table.CONTEXT])
+        parse_addresses(context.options.servers)
+        api = api_prefix(context.jetstream_domain, context.jetstream_api_prefix)
+    return _complete(parsed, context.options, api)
+
+
+def _complete(parsed: ParsedOptions, connect: ConnectOptions, api: str) -> ServerOptions:
+    connect = replace(
+        connect,
+        name=parsed[table.CONNECTION_NAME],
         connect_timeout=parsed[table.CONNECT_TIMEOUT],
         max_control_line=parsed[table.MAX_CONTROL_LINE],
     )
-    return ServerOptions(connect, api, parsed[table.REQUEST_TIMEOUT])
+    return ServerOptions(connect, api, parsed[table.REQUEST_TIMEOUT], parsed[table.CONSUMER_PREFIX])
 
 
 def _check_login(parsed: ParsedOptions) -> None:

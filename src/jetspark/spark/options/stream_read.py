@@ -154,6 +154,12 @@ def _release_options(parsed: ParsedOptions) -> ReleaseOptions:
             f"option {table.COMMIT_MODE.name} = {mode.value} needs option {table.COMMIT_CONSUMER.name}: the name of "
             "a durable consumer for this query only"
         )
+    prefix = parsed[table.CONSUMER_PREFIX]
+    if consumer is not None and table.CONSUMER_PREFIX in parsed and not consumer.startswith(prefix):
+        raise ConfigError(
+            f"options {table.COMMIT_CONSUMER.name} ({consumer}) and {table.CONSUMER_PREFIX.name} ({prefix}) contradict "
+            "each other: the names of all consumers begin with the prefix"
+        )
     if mode is not CommitMode.CONSUMER and table.COMMIT_CONSUMER in parsed:
         raise _mode_conflict(table.COMMIT_CONSUMER, mode)
     if mode is not CommitMode.PURGE and parsed[table.ALLOW_PURGE]:

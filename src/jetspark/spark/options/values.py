@@ -28,6 +28,7 @@ __all__ = [
     "one_of",
     "parse_boolean",
     "parse_bucket",
+    "parse_context",
     "parse_count",
     "parse_duration",
     "parse_line_size",
@@ -90,10 +91,13 @@ class Position:
         The first message, the end of the stream, a sequence, or the first message stored at or after a time.
     value
         The sequence, or the time in nanoseconds since 1970.
+    must_exist
+        Whether it is an error if the stream has no message at or after the time.
     """
 
     kind: PositionKind
     value: int = 0
+    must_exist: bool = False
 
 
 def parse_text(text: str) -> str:
@@ -101,6 +105,13 @@ def parse_text(text: str) -> str:
     if not text.strip():
         raise ValueError("it is empty")
     return text.strip()
+
+
+def parse_context(text: str) -> str:
+    """Read the name of a context of the `nats` command, or the path of its file."""
+    if "://" in text or ("@" in text and not text.startswith("/")):  # a URL, which may have a password
+        raise ValueError("it must be the name of a context, or the absolute path of its file, not a URL")
+    return parse_text(text)
 
 
 def parse_text_list(text: str) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ class ObjectReader(DataSourceReader):
                 timeout=server.request_timeout,
                 retry_timeout=options.retry_timeout,
                 prefix=server.api_prefix,
+                consumer_prefix=server.consumer_prefix,
             )
             return self._rows.plan(connection, place, found.table)
 

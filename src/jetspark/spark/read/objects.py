@@ -272,6 +272,7 @@ class ObjectRows:
             timeout=server.request_timeout,
             retry_timeout=self._options.retry_timeout,
             prefix=server.api_prefix,
+            consumer_prefix=server.consumer_prefix,
         )
 
     def _leave_out(self, place: ObjectPlace, what: str, error: Error) -> None:

@@ -135,6 +135,7 @@ class RangeReader:
                 timeout=server.request_timeout,
                 retry_timeout=options.retry_timeout,
                 prefix=server.api_prefix,
+                consumer_prefix=server.consumer_prefix,
             )
         except StreamNotFoundError as error:
             report_loss(Loss(part.stream, part.start, part.end - 1, str(error)), options)
@@ -184,6 +185,7 @@ class RangeReader:
             timeout=server.request_timeout,
             retry_timeout=options.retry_timeout,
             prefix=server.api_prefix,
+            consumer_prefix=server.consumer_prefix,
         )
 
     def _verified_batches(

@@ -98,6 +98,7 @@ class SnapshotReader(DataSourceReader):
                 timeout=server.request_timeout,
                 retry_timeout=options.retry_timeout,
                 prefix=server.api_prefix,
+                consumer_prefix=server.consumer_prefix,
             )
         if letters is not None:
             letters.created_ns = time_ns(snapshot.created)

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jetspark.jetstream import StreamState
+from jetspark.jetstream.errors import ConfigError
+from jetspark.jetstream.times import format_rfc3339
 from jetspark.spark.options.values import Position, PositionKind
 
-__all__ = ["Bounds", "Loss", "StreamRange", "resolve_range"]
+__all__ = ["Bounds", "Loss", "StreamRange", "check_found", "resolve_range"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +105,16 @@ def resolve_range(
     sequence_at
         Returns the first sequence that was stored at or after a time in nanoseconds, one above the last if there is
         none.
+
+    Raises
+    ------
+    ConfigError
+        See `check_found`.
     """
     first = max(state.first_sequence, 1)
     end_of_stream = max(state.last_sequence + 1, first)
     wanted_start = _sequence(start, sequence_at)
+    check_found(stream, start, wanted_start, end_of_stream)
     wanted_end = _sequence(end, sequence_at)
     if filters.low is not None:
         wanted_start = filters.low if wanted_start is None else max(wanted_start, filters.low)
@@ -122,6 +130,15 @@ def resolve_range(
         wanted_end if end.kind is PositionKind.SEQUENCE else None,
     )
     return StreamRange(stream, from_start, max(to_end, from_start)), losses
+
+
+def check_found(stream: str, start: Position, found: int | None, end_of_stream: int) -> None:
+    """Check that a stream has a message at or after a start time. Raises ConfigError if the options require one."""
+    if start.must_exist and found is not None and found >= end_of_stream:
+        raise ConfigError(
+            f"option startingOffsetsByTimestampStrategy = error: stream {stream} has no message at or after "
+            f"{format_rfc3339(start.value)}; give an earlier time, or set the option to latest to start at its end"
+        )
 
 
 def _sequence(position: Position, sequence_at: Callable[[int], int]) -> int | None:

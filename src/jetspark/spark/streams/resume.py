@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from jetspark.jetstream.times import format_rfc3339
 from jetspark.spark.options.values import Position, PositionKind
 from jetspark.spark.streams.offsets import InitialSnapshot, StreamExtent, StreamOffset
-from jetspark.spark.streams.ranges import Loss
+from jetspark.spark.streams.ranges import Loss, check_found
 
 __all__ = ["Truncation", "resume", "start_offset"]
 
@@ -54,6 +54,11 @@ def start_offset(extent: StreamExtent, position: Position, found: int | None = N
         Start by the options.
     found
         Sequence of a position that is a time.
+
+    Raises
+    ------
+    ConfigError
+        See `check_found`.
     """
     first, end = extent.first, extent.end
     losses = []
@@ -66,6 +71,7 @@ def start_offset(extent: StreamExtent, position: Position, found: int | None = N
         elif wanted > end:
             return StreamOffset(extent.created_ns, wanted, ahead=True), []
     else:
+        check_found(extent.stream, position, found, end)
         wanted = first if found is None else found
     return StreamOffset(extent.created_ns, min(max(wanted, first), end)), losses
 

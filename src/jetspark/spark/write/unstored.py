@@ -190,6 +190,7 @@ class UnstoredRows:
             timeout=server.request_timeout,
             retry_timeout=self._options.retry_timeout,
             prefix=server.api_prefix,
+            consumer_prefix=server.consumer_prefix,
         ) as batches:
             for batch in batches:
                 self._stored.add(self._ids_of(batch))

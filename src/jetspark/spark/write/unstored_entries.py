@@ -93,6 +93,7 @@ class UnstoredEntries(UnstoredRows):
             timeout=server.request_timeout,
             retry_timeout=self._options.retry_timeout,
             prefix=server.api_prefix,
+            consumer_prefix=server.consumer_prefix,
         ) as batches:
             for batch in batches:
                 self._read_changes(batch)

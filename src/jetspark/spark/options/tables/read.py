@@ -8,6 +8,7 @@ from jetspark.spark.options.option import NONE, Option, Use
 from jetspark.spark.options.values import (
     Position,
     PositionKind,
+    one_of,
     parse_boolean,
     parse_count,
     parse_offsets,
@@ -31,6 +32,7 @@ __all__ = [
     "PUSH_DOWN_PREDICATE",
     "STARTING_BY_TIMESTAMP",
     "STARTING_OFFSETS",
+    "STARTING_STRATEGY",
     "STARTING_TIMESTAMP",
 ]
 
@@ -61,6 +63,11 @@ ENDING_TIMESTAMP: Final = Option[int | None](
 STARTING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
     "startingOffsetsByTimestamp", "JSON", parse_times, None, NONE,
     'Start time for each stream: `{"ORDERS": "2026-03-01T12:00:00Z"}`.', Use.READ, "startingOffsetsByTimestamp",
+)
+STARTING_STRATEGY: Final = Option[str](
+    "startingOffsetsByTimestampStrategy", "`error` or `latest`", one_of("error", "latest"), "latest", "`latest`",
+    "If a stream has no message at or after its start time. `error`: the read fails. `latest`: it starts at its end.",
+    Use.READ, "startingOffsetsByTimestampStrategy",
 )
 ENDING_BY_TIMESTAMP: Final = Option[dict[str, int] | None](
     "endingOffsetsByTimestamp", "JSON", parse_times, None, NONE, "End time (excluded) for each stream.", Use.READ,

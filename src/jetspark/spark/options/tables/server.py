@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from jetspark.jetstream.names import check_publish_subject
+from jetspark.jetstream.names import CONSUMER_PREFIX as _DEFAULT_CONSUMER_PREFIX
+from jetspark.jetstream.names import check_consumer_prefix, check_publish_subject
 from jetspark.spark.options.option import NONE, Option
 from jetspark.spark.options.values import (
     parse_boolean,
+    parse_context,
     parse_duration,
     parse_line_size,
     parse_servers,
@@ -18,6 +20,8 @@ __all__ = [
     "API_PREFIX",
     "CONNECTION_NAME",
     "CONNECT_TIMEOUT",
+    "CONSUMER_PREFIX",
+    "CONTEXT",
     "CREDENTIALS",
     "CREDENTIALS_TEXT",
     "DOMAIN",
@@ -45,6 +49,11 @@ SERVERS: Final = Option[tuple[str, ...] | None](
     "servers", "list of URLs", parse_servers, None, "`NATS_URL`, else `nats://localhost:4222`",
     "Servers to connect to, `nats://` or `tls://`, tried in random order.", kafka_option="kafka.bootstrap.servers",
     secret=True,
+)
+CONTEXT: Final = Option[str | None](
+    "context", "name", parse_context, None, NONE,
+    "Context of the `nats` command: its name, or the absolute path of its file. It gives the servers, the login, TLS, "
+    "the domain and the prefixes, instead of the options for them. The driver reads the file.",
 )
 USER: Final = Option[str | None]("user", "text", parse_text, None, NONE, "User name.", secret=True)
 PASSWORD: Final = Option[str | None](
@@ -98,6 +107,12 @@ API_PREFIX: Final = Option[str | None](
 INBOX_PREFIX: Final = Option[str](
     "inboxPrefix", "subject", lambda text: check_publish_subject(parse_text(text)), "_INBOX", "`_INBOX`",
     "Prefix of the reply subjects.",
+)
+CONSUMER_PREFIX: Final = Option[str](
+    "consumerPrefix", "text", lambda text: check_consumer_prefix(parse_text(text)), _DEFAULT_CONSUMER_PREFIX,
+    f"`{_DEFAULT_CONSUMER_PREFIX}`",
+    "The names of all consumers that a read creates, and that a write creates to look up rows, begin with this text.",
+    kafka_option="groupIdPrefix",
 )
 CONNECTION_NAME: Final = Option[str](
     "connectionName", "text", parse_text, "jetspark-spark", "`jetspark-spark`",
