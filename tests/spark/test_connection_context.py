@@ -133,7 +133,7 @@ def test_every_option_of_a_login_and_of_tls_is_known_to_contradict_a_context() -
     ],
 )
 def test_a_context_that_cannot_be_used_is_named(folder: Path, fields: dict[str, object], words: list[str]) -> None:
-    write(folder, **fields)
+    write(folder, **fields)  # type: ignore[arg-type]  # none of them is a name
     text = refused(context="prod")
     assert all(word in text for word in words)
 

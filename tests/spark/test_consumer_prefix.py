@@ -31,7 +31,7 @@ PAST = "2020-01-01T00:00:00Z"
 
 
 def read_all(made: DataSourceReader) -> int:
-    return sum(len(batch) for part in made.partitions() for batch in made.read(part))  # type: ignore[attr-defined]
+    return sum(len(batch) for part in made.partitions() for batch in made.read(part))
 
 
 def source(nats: Nats, **options: str) -> DataSourceReader:
