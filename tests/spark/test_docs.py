@@ -88,7 +88,7 @@ def test_the_sql_examples_run(spark: SparkSession) -> None:
 
 @pytest.mark.spark
 def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, connected = examples("spark.md")
+    (first,) = examples("spark.md")
     read, pushed, newest = examples("reading.md")[:3]
     write, copy, put, change, *feeds, objects = (
         text.replace("/tmp/", f"{tmp_path}/") for text in examples("writing.md")
@@ -102,11 +102,6 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
         names: dict[str, object] = {"spark": spark, "delays": frame}
         exec(read.replace("nats://localhost:4222", nats.url).replace("2026-03-01", "2020-03-01"), names)
         assert '{"n": 1}' in capsys.readouterr().out
-        context = tmp_path / "prod.json"  # by its path: the JVM has the variables that it was started with
-        context.write_text(json.dumps({"url": nats.url}))
-        exec(connected.replace('"prod"', repr(str(context))), names)
-        exec("found = orders.count()", names)
-        assert names["found"] == 3
         exec(write.replace("nats://localhost:4222", nats.url), names)
         assert nats.info(orders).state.messages == 3
         capsys.readouterr()
