@@ -35,7 +35,7 @@ def payloads_of(*values: Any) -> pa.BinaryArray:
 def one(kind: pa.DataType, text: str, **options: str) -> tuple[Any, bool]:
     """Decode {"a": text}: the value, and whether it was read at once."""
     form = make_format("json", pa.schema([("a", kind)]), options)
-    columns, unread = form._fast.decode([b'{"a":%b}' % text.encode()], 0)  # type: ignore[attr-defined]
+    columns, unread = form._fast.decode(payloads_of(b'{"a":%b}' % text.encode()), 0)  # type: ignore[attr-defined]
     return columns[0][0].as_py(), not len(unread)
 
 
@@ -147,6 +147,34 @@ def test_a_value_that_may_mean_something_else_is_left_to_the_decoder_of_rows(kin
     assert one(kind, text)[1] is False
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.timestamp("us", "UTC"),
+        pa.decimal128(6, 2),
+        pa.int8(),
+        pa.string(),
+        pa.binary(),
+    ],
+    ids=str,
+)
+def test_a_name_that_comes_twice_hides_no_bad_value(kind: pa.DataType) -> None:
+    for name in ("a", r"\u0061"):
+        assert one(kind, f'[true],"{name}":null')[1] is False
+        assert one(kind, f'"no","{name}":null')[1] is pa.types.is_string(kind)
+        assert one(pa.struct([("a", kind)]), f'{{"a":[true],"{name}":null}}')[1] is False
+        assert one(pa.list_(kind), f'[[true]],"{name}":null')[1] is False
+        assert one(pa.map_(pa.string(), kind), f'{{"a":[true],"{name}":null}}')[1] is False
+
+
+def test_escapes_in_values_are_decoded_at_once() -> None:
+    fast = make_format("json", SCHEMA)._fast  # type: ignore[attr-defined]
+    rows = payloads_of(ROW | {"name": "\u00e9\ud83d\ude00", "x": 'a "b": \\'.replace(":", "")})
+    assert not len(fast.decode(rows, 0)[1])
+
+
 def test_local_times_are_those_of_the_zone_and_left_alone_where_its_offset_changes() -> None:
     berlin = {"timeZone": "Europe/Berlin"}
     kind = pa.timestamp("us", "UTC")
@@ -160,7 +188,7 @@ def test_payloads_beyond_the_limits_of_spark_are_left_to_the_decoder_of_rows() -
     fast = make_format("json", SCHEMA)._fast  # type: ignore[attr-defined]
 
     def at_once(payload: bytes) -> bool:
-        return not len(fast.decode([payload], len(payload))[1])
+        return not len(fast.decode(payloads_of(payload), len(payload))[1])
 
     assert at_once(b'{"x":' + b"[" * 600 + b"]" * 600 + b"}")
     assert not at_once(b'{"x":' + b"[" * 1000 + b"]" * 1000 + b"}")

@@ -5,9 +5,10 @@ A value that a column does not read, or that `from_json` might read in another w
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -16,7 +17,15 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from jetspark.payload.json.time_columns import NOTHING, dates, local_timestamps, timestamps
+from jetspark.payload.json.time_columns import (
+    DATE_PATTERN,
+    LOCAL_PATTERN,
+    NOTHING,
+    PATTERN,
+    dates,
+    local_timestamps,
+    timestamps,
+)
 from jetspark.payload.time_zones import time_zone
 
 if TYPE_CHECKING:
@@ -24,10 +33,12 @@ if TYPE_CHECKING:
 
     from jetspark.payload.json.options import JsonOptions
 
-__all__ = ["FieldReader", "field_reader", "record_class"]
+__all__ = ["FieldReader", "field_reader", "read_value", "record_class"]
 
 _INTEGERS: Final = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 _MICROSECONDS: Final = "us"
+# Java has limits for exponents; no usual number comes near.
+_DIGITS: Final = 1000
 _FLOAT = np.finfo(np.float32)
 
 
@@ -41,10 +52,14 @@ class FieldReader:
         The type that msgspec decodes. None is allowed, too.
     column
         Makes a column of the values of all rows, and says which rows are unread: row numbers, ascending.
+    sees_last
+        Whether `column` may find a value that it does not read. If the name comes twice in an object, it sees the
+        last value only.
     """
 
     annotation: Any
     column: Callable[[list[Any]], tuple[pa.Array, NDArray[np.int64]]]
+    sees_last: bool = False
 
 
 class MapKey:
@@ -54,6 +69,11 @@ class MapKey:
 
     def __init__(self, text: str) -> None:
         self.text = text
+
+
+def read_value(kind: type[Any], value: Any) -> Any:
+    """Return a value of a type that msgspec does not know. Raises ValueError or ArithmeticError."""
+    return MapKey(value) if kind is MapKey else kind.read(value)
 
 
 def record_class(fields: pa.Schema | pa.StructType, readers: list[FieldReader]) -> type[Any]:
@@ -66,7 +86,7 @@ def record_class(fields: pa.Schema | pa.StructType, readers: list[FieldReader]) 
     )
 
 
-def field_reader(kind: pa.DataType, options: JsonOptions) -> FieldReader | None:
+def field_reader(kind: pa.DataType, options: JsonOptions, *, nested: bool = False) -> FieldReader | None:
     """Return the reader of fields of a type, or None if these are read row by row only."""
     if kind in _INTEGERS:
         most = 2 ** (_INTEGERS[kind] - 1)
@@ -77,13 +97,13 @@ def field_reader(kind: pa.DataType, options: JsonOptions) -> FieldReader | None:
         return _plain(float, kind)
     if pa.types.is_float32(kind):
         return FieldReader(float, _floats)
-    if pa.types.is_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _plain(str, kind)
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return _plain(bytes, kind)
     if pa.types.is_decimal128(kind):
         return _decimals(kind)
-    return _times(kind, options) or _nested(kind, options)
+    return _times(kind, options, nested) or _nested(kind, options)
 
 
 def _plain(annotation: Any, kind: pa.DataType) -> FieldReader:
@@ -104,38 +124,38 @@ def _decimals(kind: pa.Decimal128Type) -> FieldReader:
     step = Decimal((0, (1,), -kind.scale))
     context = Context(prec=kind.precision, rounding=ROUND_HALF_UP)
 
-    def column(values: list[Any]) -> tuple[pa.Array, NDArray[np.int64]]:
-        unread = []
-        numbers: list[Decimal | None] = []
-        for row, value in enumerate(values):
-            number = None
-            # Text, true and lists may stand here, too.
-            if type(value) is Decimal or type(value) is int:
-                try:
-                    number = Decimal(value).quantize(step, context=context)
-                except InvalidOperation:
-                    unread.append(row)
-            elif value is not None:
-                unread.append(row)
-            numbers.append(number)
-        return pa.array(numbers, kind), np.array(unread, np.int64)
+    def read(value: Any) -> Decimal:
+        # Text, true and lists may come, too.
+        if type(value) is int:
+            value = Decimal(value)
+        if type(value) is not Decimal or not -_DIGITS < value.adjusted() < _DIGITS:
+            raise ValueError("left to the decoder of rows")
+        return value.quantize(step, context=context)
 
-    return FieldReader(Any, column)
+    annotation = ABCMeta("RoundedDecimal", (), {"read": staticmethod(read)})
+    annotation.register(Decimal)
+    return _plain(annotation, kind)
 
 
-def _times(kind: pa.DataType, options: JsonOptions) -> FieldReader | None:
-    if pa.types.is_date32(kind) and options.date_format is None:
-        return FieldReader(str, lambda values: dates(pa.array(values, pa.string())))
+def _times(kind: pa.DataType, options: JsonOptions, nested: bool) -> FieldReader | None:
+    if pa.types.is_date32(kind):
+        return None if options.date_format else _texts(dates, DATE_PATTERN, nested)
     if not pa.types.is_timestamp(kind) or kind.unit != _MICROSECONDS:
         return None
     if kind.tz is None:
-        if options.timestamp_ntz_format is not None:
-            return None
-        return FieldReader(str, lambda values: local_timestamps(pa.array(values, pa.string())))
-    if options.timestamp_format is not None:
+        return None if options.timestamp_ntz_format else _texts(local_timestamps, LOCAL_PATTERN, nested)
+    if options.timestamp_format:
         return None
     zone = time_zone(options.time_zone)
-    return FieldReader(str, lambda values: timestamps(pa.array(values, pa.string()), kind, zone))
+    return _texts(lambda texts: timestamps(texts, kind, zone), PATTERN, nested)
+
+
+def _texts(
+    convert: Callable[[pa.Array], tuple[pa.Array, NDArray[np.int64]]], pattern: str, nested: bool
+) -> FieldReader:
+    """Return the reader of texts of another type. In structs, arrays and maps, each is checked as it is read."""
+    annotation = Annotated[str, msgspec.Meta(pattern=pattern)] if nested else str
+    return FieldReader(annotation, lambda values: convert(pa.array(values, pa.string())), sees_last=not nested)
 
 
 def _nested(kind: pa.DataType, options: JsonOptions) -> FieldReader | None:
@@ -149,7 +169,7 @@ def _nested(kind: pa.DataType, options: JsonOptions) -> FieldReader | None:
 
 
 def _structs(kind: pa.StructType, options: JsonOptions) -> FieldReader | None:
-    found = [field_reader(field.type, options) for field in kind]
+    found = [field_reader(field.type, options, nested=True) for field in kind]
     readers = [reader for reader in found if reader is not None]
     if not readers or len(readers) < len(found) or len(set(kind.names)) < len(found):
         return None
@@ -171,7 +191,7 @@ def _structs(kind: pa.StructType, options: JsonOptions) -> FieldReader | None:
 
 
 def _lists(kind: pa.ListType, options: JsonOptions) -> FieldReader | None:
-    reader = field_reader(kind.value_type, options)
+    reader = field_reader(kind.value_type, options, nested=True)
     if reader is None:
         return None
 
@@ -185,7 +205,7 @@ def _lists(kind: pa.ListType, options: JsonOptions) -> FieldReader | None:
 
 
 def _maps(kind: pa.MapType, options: JsonOptions) -> FieldReader | None:
-    reader = field_reader(kind.item_type, options)
+    reader = field_reader(kind.item_type, options, nested=True)
     if reader is None:
         return None
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
+import pyarrow.compute as pc
 
-from jetspark.payload.json.columns import MapKey, field_reader, record_class
+from jetspark.payload.json.columns import field_reader, read_value, record_class
 from jetspark.payload.json.time_columns import NOTHING
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ __all__ = ["FastDecoder"]
 _UNREAD: Final = (ValueError, TypeError, ArithmeticError, RecursionError)
 _NUMBER: Final = b"+-.0123456789eE"
 _NUMBERS_ONLY: Final = bytes(byte if byte in _NUMBER else 32 for byte in range(256))
+# An escape in text, the end of the text, and a colon.
+_ESCAPE_IN_NAME: Final = r"""\\.[^"\\]*"[ \t\r\n]*:"""
 # Jackson's limit for the names of fields, in characters.
 _LONGEST_NAME: Final = 50_000
 
@@ -48,11 +51,15 @@ class FastDecoder:
             return
         record = record_class(schema, self._readers)
         self._nothing = record()
-        self._decode = msgspec.json.Decoder(record, dec_hook=_map_key, float_hook=Decimal).decode
+        self._decode = msgspec.json.Decoder(record, dec_hook=read_value, float_hook=Decimal).decode
+        self._names = [
+            b'"%b"' % name.encode() if reader.sees_last else None
+            for name, reader in zip(schema.names, self._readers, strict=True)
+        ]
         self._options = options
         self._short = min(2 * options.max_depth, options.max_number, options.max_string, _LONGEST_NAME)
 
-    def decode(self, payloads: list[bytes | None], longest: int) -> tuple[list[pa.Array], NDArray[np.int64]]:
+    def decode(self, payloads: pa.BinaryArray, longest: int) -> tuple[list[pa.Array], NDArray[np.int64]]:
         """Decode payloads, of which the longest has so many bytes.
 
         Returns
@@ -60,14 +67,15 @@ class FastDecoder:
         tuple
             The columns, and the unread rows in ascending order: those have any values. All null payloads are unread.
         """
+        texts: list[bytes | None] = payloads.to_pylist()
         if longest > self._short:
-            payloads = [None if payload is None or self._exceeds(payload) else payload for payload in payloads]
+            texts = [None if text is None or self._exceeds(text) else text for text in texts]
         decode, nothing = self._decode, self._nothing
         records: list[Any] = []
         failed: list[int] = []
-        for payload in payloads:
+        for text in texts:
             try:
-                records.append(decode(payload))  # type: ignore[arg-type]  # null is a TypeError
+                records.append(decode(text))  # type: ignore[arg-type]  # null is a TypeError
             except _UNREAD:
                 failed.append(len(records))
                 records.append(nothing)
@@ -78,7 +86,25 @@ class FastDecoder:
             columns.append(column)
             if len(rows):
                 unread.append(rows)
+        unread += self._repeated(payloads, columns)
         return columns, np.unique(np.concatenate(unread)) if unread else NOTHING
+
+    def _repeated(self, payloads: pa.BinaryArray, columns: list[pa.Array]) -> list[NDArray[np.int64]]:
+        """Return rows in which a name may come twice, of the fields whose readers see the last value only."""
+        named = [(name, column) for name, column in zip(self._names, columns, strict=True) if name is not None]
+        if not named:
+            return []
+        ends = np.frombuffer(payloads.buffers()[1], np.int32)[payloads.offset : payloads.offset + len(payloads) + 1]
+        content = payloads.buffers()[2]
+        joined = b"" if content is None else content.slice(ends[0], ends[-1] - ends[0]).to_pybytes()
+        found = []
+        if b"\\" in joined:
+            found.append(pc.match_substring_regex(payloads, _ESCAPE_IN_NAME))
+        for name, column in named:
+            # Each row with a value has the name at least once. With so many in all, none has it twice.
+            if joined.count(name) > len(column) - column.null_count:
+                found.append(pc.greater(pc.count_substring(payloads, name), 1))
+        return [np.flatnonzero(flags.fill_null(False).to_numpy(zero_copy_only=False)) for flags in found]
 
     def _exceeds(self, payload: bytes) -> bool:
         """Return whether a payload may be beyond a limit of the options, which msgspec does not know."""
@@ -91,8 +117,3 @@ class FastDecoder:
             return True
         longest_text = min(options.max_string, _LONGEST_NAME)
         return len(payload) > longest_text and max(map(len, payload.split(b'"'))) > longest_text
-
-
-def _map_key(kind: type[Any], text: Any) -> MapKey:
-    assert kind is MapKey
-    return MapKey(text)

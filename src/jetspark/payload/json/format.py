@@ -62,25 +62,24 @@ class JsonFormat:
 
     def _piece(self, payloads: pa.BinaryArray, longest: int, start: int, bad: list[BadRecord]) -> list[pa.Array]:
         """Return the columns of payloads; the longest of them has so many bytes, and the first is row `start`."""
-        texts: list[bytes | None] = payloads.to_pylist()
         if not self._fast.usable:
-            return self._row_by_row(texts, range(len(texts)), start, bad)
-        columns, unread = self._fast.decode(texts, longest)
+            return self._row_by_row(payloads, np.arange(len(payloads)), start, bad)
+        columns, unread = self._fast.decode(payloads, longest)
         if not len(unread):
             return columns
-        others = self._row_by_row(texts, unread.tolist(), start, bad)
-        places = np.arange(len(texts))
-        places[unread] = len(texts) + np.arange(len(unread))
+        others = self._row_by_row(payloads, unread, start, bad)
+        places = np.arange(len(payloads))
+        places[unread] = len(payloads) + np.arange(len(unread))
         order = pa.array(places)
         return [pa.concat_arrays(pair).take(order) for pair in zip(columns, others, strict=True)]
 
     def _row_by_row(
-        self, texts: list[bytes | None], rows: range | list[int], start: int, bad: list[BadRecord]
+        self, payloads: pa.BinaryArray, rows: NDArray[np.int64], start: int, bad: list[BadRecord]
     ) -> list[pa.Array]:
+        """Return the columns of some rows of payloads."""
         nulls: list[object] = [None] * len(self.schema)
         decoded = []
-        for row in rows:
-            text = texts[row]
+        for row, text in zip(rows.tolist(), payloads.take(pa.array(rows)).to_pylist(), strict=True):
             values, reason = (nulls, None) if text is None else self._rows.decode_row(text)
             decoded.append(values)
             if reason is not None:

@@ -14,20 +14,21 @@ from jetspark.payload.time_zones import offset_seconds
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NOTHING", "dates", "local_timestamps", "timestamps"]
+__all__ = ["DATE_PATTERN", "LOCAL_PATTERN", "NOTHING", "PATTERN", "dates", "local_timestamps", "timestamps"]
 
 NOTHING: Final = np.empty(0, np.int64)
 """No rows."""
 
-# Only dates that exist: a cast fails as a whole for one that does not.
-_LEAP_YEAR: Final = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
+# Only dates that exist: a cast fails as a whole for one that does not. [0-9] because Python's \d takes more digits.
+_LEAP_YEAR: Final = "(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
 _DATE: Final = (
-    r"(?:(?:000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})-"
-    r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
-    rf"|{_LEAP_YEAR}-02-29)"
+    "(?:(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9][0-9]|[1-9][0-9]{3})-"
+    "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    "|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    f"|{_LEAP_YEAR}-02-29)"
 )
-_TIME: Final = r"[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?"
-_ZONE: Final = r"(?:Z|[+-](?:0\d|1[0-7]):[0-5]\d)"
+_TIME: Final = r"[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
+_ZONE: Final = "(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])"
 _MOST_HOURS: Final = 17
 
 
@@ -41,10 +42,16 @@ class _Form(NamedTuple):
 
 
 _FIRST_DAY: Final = -719_162
-_DATES: Final = _Form(f"^{_DATE}$", 10, False, _FIRST_DAY)
-_LOCAL_TIMES: Final = _Form(f"^{_DATE}{_TIME}$", 19, False, _FIRST_DAY * 86_400_000_000)
+_DATES: Final = _Form(_DATE, 10, False, _FIRST_DAY)
+_LOCAL_TIMES: Final = _Form(f"{_DATE}{_TIME}", 19, False, _FIRST_DAY * 86_400_000_000)
 # One day more: with an offset, the first instant of the year 1 is another.
-_INSTANTS: Final = _Form(f"^{_DATE}{_TIME}{_ZONE}$", 20, True, (_FIRST_DAY + 1) * 86_400_000_000)
+_INSTANTS: Final = _Form(f"{_DATE}{_TIME}{_ZONE}", 20, True, (_FIRST_DAY + 1) * 86_400_000_000)
+DATE_PATTERN: Final = rf"\A{_DATE}\Z"
+"""For Python's `re`: the texts that `dates` reads."""
+LOCAL_PATTERN: Final = rf"\A{_DATE}{_TIME}\Z"
+"""The texts that `local_timestamps` reads."""
+PATTERN: Final = rf"\A{_DATE}{_TIME}{_ZONE}?\Z"
+"""The texts that `timestamps` reads, unless the offset of the zone changes then."""
 _MICROSECONDS: Final = pa.timestamp("us")
 # Zones change their offset at most once in such a span, in seconds.
 _SPAN: Final = 900
@@ -107,7 +114,7 @@ def _cast(texts: pa.Array, form: _Form, kind: pa.DataType) -> tuple[pa.Array, ND
             first = pc.min(column.cast(pa.int32() if kind == pa.date32() else pa.int64())).as_py()
             if first is None or first >= form.first:
                 return column, NOTHING
-    fits = pc.match_substring_regex(texts, form.pattern).fill_null(True)
+    fits = pc.match_substring_regex(texts, rf"\A{form.pattern}\z").fill_null(True)
     return pc.if_else(fits, texts, None).cast(kind), np.flatnonzero(~fits.to_numpy(zero_copy_only=False))
 
 
