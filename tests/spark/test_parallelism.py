@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
@@ -15,10 +17,11 @@ from tests.spark.micro_batches import latest, reader
 from tests.spark.support import Nats
 
 from jetspark.spark import configure, register
-from jetspark.spark.parallelism import cores_to_read_with
+from jetspark.spark.parallelism import cores_to_read_with, with_cores_of
 from jetspark.spark.read import partitions
 
 LEAVES = "spark.sql.leafNodeDefaultParallelism"
+FIXED = {"spark.executor.instances": "8", "spark.executor.cores": "4"}
 
 
 @pytest.fixture
@@ -43,9 +46,23 @@ def builder(**settings: str) -> SparkSession.Builder:
         ({"spark.master": "local[ 3 , 4 ]"}, 3),
         ({"spark.master": "local[*]"}, None),
         ({"spark.master": "local[0]"}, None),
-        ({"spark.master": "local-cluster[2,3,1024]"}, None),
+        ({"spark.master": "local-cluster[2,3,1024]"}, 6),
+        ({"spark.master": "local-cluster[ 2 , 3 , 1024 ]"}, 6),
+        ({"spark.master": "local-cluster[2,0,1024]"}, None),
         ({"spark.master": "spark://127.0.0.1:7077"}, None),
         ({"spark.master": "spark://127.0.0.1:7077", "spark.default.parallelism": "40"}, 40),
+        ({"spark.master": "yarn", **FIXED}, 32),
+        ({"spark.master": "k8s://https://127.0.0.1:6443", **FIXED}, 32),
+        ({"spark.master": "spark://127.0.0.1:7077", **FIXED, "spark.cores.max": "20"}, 20),
+        ({"spark.master": "spark://127.0.0.1:7077", "spark.cores.max": "20"}, 20),
+        ({"spark.master": "yarn", **FIXED, "spark.cores.max": "20"}, 32),
+        ({"spark.master": "yarn", **FIXED, "spark.dynamicAllocation.enabled": "true"}, None),
+        ({"spark.master": "yarn", **FIXED, "spark.default.parallelism": "40"}, 40),
+        ({"spark.master": "yarn", "spark.executor.cores": "4"}, None),
+        ({"spark.master": "yarn", **FIXED, "spark.executor.cores": "many"}, None),
+        ({"spark.master": "local[*]", **FIXED}, None),
+        ({"spark.master": "local[3]", **FIXED}, 3),
+        (FIXED, None),
         ({"spark.master": "local[3]", "spark.default.parallelism": "40"}, 40),
         ({"spark.master": "local[3]", "spark.default.parallelism": "40", LEAVES: "50"}, 50),
         ({"spark.master": "local[3]", "spark.default.parallelism": "many"}, 3),
@@ -64,6 +81,27 @@ def test_the_cores_of_an_earlier_session_do_not_stay(before_spark: None) -> None
     assert cores_to_read_with() == 77
     configure(builder(**{"spark.master": "yarn"}))
     assert cores_to_read_with() == os.cpu_count()
+
+
+@pytest.mark.parametrize(
+    ("started", "settings", "leaves", "cores"),
+    [
+        (2, {"spark.master": "yarn", **FIXED}, None, 32),  # no executor is there yet
+        (40, {"spark.master": "yarn", **FIXED}, None, 40),
+        (2, {"spark.master": "yarn"}, None, 2),
+        (2, {"spark.master": "yarn", **FIXED}, "7", 7),
+    ],
+)
+def test_executors_that_start_later_count_at_a_registration(
+    started: int, settings: dict[str, str], leaves: str | None, cores: int
+) -> None:
+    environment = {"OTHER": "1"}
+    conf = SimpleNamespace(getAll=lambda: list(settings.items()))
+    context = SimpleNamespace(environment=environment, defaultParallelism=started, getConf=lambda: conf)
+    session: Any = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(get=lambda *_: leaves))
+    with with_cores_of(session):
+        assert environment == {"OTHER": "1", "JETSPARK_CORES": str(cores)}
+    assert environment == {"OTHER": "1"}
 
 
 @pytest.mark.parametrize("text", ["", "0", "-3", "many", "1.5", "\u0663", "9" * 30])

@@ -23,8 +23,9 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     With a master that is not `local` it sets no interpreter, since executors have their own. With Spark Connect it
     changes nothing: the settings belong to the server.
 
-    It also passes the number of cores of a local Spark (`local[4]`), or `spark.default.parallelism`, to the source, as
-    the default number of partitions. So set these on the builder before. For a cluster, `register` does so.
+    It also passes the number of cores to the source, as the default number of partitions, if settings of the builder
+    name it: `local[4]`, `spark.default.parallelism`, `spark.executor.instances` with `spark.executor.cores`,
+    `spark.cores.max`. So set these on the builder before. `register` asks a running Spark.
 
     Parameters
     ----------

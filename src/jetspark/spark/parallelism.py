@@ -19,6 +19,7 @@ __all__ = ["cores_of", "cores_to_read_with", "pass_cores", "with_cores_of"]
 
 _VARIABLE: Final = "JETSPARK_CORES"
 _SETTINGS: Final = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
+_CLUSTER: Final = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
 _LOCAL: Final = re.compile(r"local(?:\[\s*(\d+)\s*(?:,\s*\d+\s*)?\])?")
 
 
@@ -28,12 +29,28 @@ def cores_to_read_with() -> int:
 
 
 def cores_of(settings: Mapping[str, Any]) -> int | None:
-    """Return the number of cores that the settings of a session name; None if they name none."""
+    """Return the number of cores that the settings of a session name; None if they name none.
+
+    In a cluster these are the cores of all executors: their number times the cores of each one, if it is fixed, and
+    `spark.cores.max` of a standalone cluster. It may have fewer, or not all of them at once.
+    """
     for name in _SETTINGS:
         if found := _positive(settings.get(name)):
             return found
-    local = _LOCAL.fullmatch(str(settings.get("spark.master", "")))
-    return None if local is None else _positive(local[1] or "1")
+    master = str(settings.get("spark.master", "local[*]"))
+    if (local := _LOCAL.fullmatch(master)) is not None:
+        return _positive(local[1] or "1")
+    if (cluster := _CLUSTER.fullmatch(master)) is not None:
+        return _product(cluster[1], cluster[2])
+    return None if master.startswith("local") else _cores_of_executors(settings)
+
+
+def _cores_of_executors(settings: Mapping[str, Any]) -> int | None:
+    limit = _positive(settings.get("spark.cores.max")) if str(settings["spark.master"]).startswith("spark:") else None
+    executors = None
+    if str(settings.get("spark.dynamicAllocation.enabled", "false")).lower() != "true":
+        executors = _product(settings.get("spark.executor.instances"), settings.get("spark.executor.cores"))
+    return min((found for found in (limit, executors) if found is not None), default=None)
 
 
 def pass_cores(settings: Mapping[str, Any]) -> None:
@@ -49,16 +66,25 @@ def pass_cores(settings: Mapping[str, Any]) -> None:
 
 @contextmanager
 def with_cores_of(spark: SparkSession) -> Iterator[None]:
-    """Pass on the number of cores that a running Spark has to a source that is registered in the `with` block."""
+    """Pass on the number of cores that a running Spark has to a source that is registered in the `with` block.
+
+    Spark knows the executors that have started. If its settings name more cores, the others start later.
+    """
     context = spark.sparkContext
     before = dict(context.environment)
-    cores = _positive(spark.conf.get(_SETTINGS[0], None)) or context.defaultParallelism
+    known = max(context.defaultParallelism, cores_of(dict(context.getConf().getAll())) or 0)
+    cores = _positive(spark.conf.get(_SETTINGS[0], None)) or known
     context.environment[_VARIABLE] = str(cores)
     try:
         yield
     finally:
         context.environment.clear()
         context.environment.update(before)
+
+
+def _product(executors: object, cores: object) -> int | None:
+    one, other = _positive(executors), _positive(cores)
+    return None if one is None or other is None else one * other
 
 
 def _positive(text: object) -> int | None:

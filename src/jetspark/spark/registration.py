@@ -32,8 +32,9 @@ def register(spark: SparkSession) -> None:
       after a registration has a map of its own. So call this before each `load()`, or start a query only when the one
       before it has begun.
     - By default, a read has as many partitions as the driver's machine has cores, because Spark does not tell a Python
-      source how many cores it uses. A registered source uses `spark.sparkContext.defaultParallelism` at this moment, so
-      call this when the executors are there. On a local Spark, `configure` does the same.
+      source how many cores it uses. A registered source uses `spark.sparkContext.defaultParallelism` at this moment, or
+      the cores that the session's settings name, if these are more. Call this when the executors are there, unless
+      `spark.executor.instances` and `spark.executor.cores` are set. `configure` reads the settings as well.
 
     Parameters
     ----------
