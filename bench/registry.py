@@ -36,6 +36,7 @@ MODULES = (
     "bench.consume_figures",
     "bench.spark_figures",
     "bench.streaming_figures",
+    "bench.typed_figures",
     "bench.memory_figures",
     "bench.core_figures",
     "bench.key_value_figures",

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import expr
-from tests.spark.support import Nats
+from pyspark.sql.functions import col, expr, from_json
+from tests.pages import examples
+from tests.spark.support import Nats, running
 
 pytestmark = pytest.mark.spark
 
@@ -70,3 +71,65 @@ def test_payloads_are_typed_rows_in_batches_streams_and_sql(spark: SparkSession,
     finally:
         spark.sql("DROP VIEW lines")
     assert [row.line for row in found] == ["three"]
+
+
+ZONE = "spark.sql.session.timeZone"
+FIELDS = "id BIGINT, at TIMESTAMP, on DATE, tags ARRAY<STRING>, place STRUCT<city: STRING, at: TIMESTAMP>"
+PAYLOADS = [
+    b'{"id": 1, "at": "2026-03-01 12:00:00", "on": "2026-03-01", "tags": ["a", null], "extra": 1}',
+    b'{"id": 2, "at": "2026-03-01T12:00:00Z", "place": {"city": "Bern", "at": "2026-07-01T00:00:00"}}',
+    b'{"id": "three"}',
+    b'{"id": 4',
+    b"",
+    b'{"id": 6}',
+]
+
+
+def test_json_is_read_as_from_json_reads_it_in_every_time_zone(spark: SparkSession, nats: Nats) -> None:
+    stream = nats.stream()
+    nats.publish([f"{stream}.a"] * len(PAYLOADS), PAYLOADS)
+    schema = f"{FIELDS}, sequence BIGINT, data STRING"
+    reader = spark.read.format("jetstream").options(servers=nats.url, stream=stream, payloadFormat="json")
+    zone = spark.conf.get(ZONE)
+    try:
+        for name in ("UTC", "Asia/Tokyo", "+03:00"):
+            spark.conf.set(ZONE, name)
+            ours = reader.schema(schema).load()
+            fields = from_json(col("data"), f"{FIELDS}, needed INT NOT NULL").alias("fields")
+            theirs = ours.select("sequence", fields).select("sequence", "fields.*").orderBy("sequence")
+            assert theirs.schema["needed"].nullable  # Spark ignores it
+            columns = [expr(each).cast("STRING") for each in ("id", "at", "`on`", "tags", "place")]
+            assert ours.orderBy("sequence").select(columns).collect() == theirs.select(columns).collect()
+        spark.conf.set(ZONE, "Asia/Tokyo")
+        (row,) = reader.option("timeZone", "UTC").schema(schema).load().where("id = 1").selectExpr("at = TIMESTAMP "
+            "'2026-03-01 12:00:00+00:00' AS same").collect()
+        assert row.same
+    finally:
+        spark.conf.set(ZONE, str(zone))
+
+
+def test_a_stream_of_json_needs_a_schema_and_the_error_shows_one(spark: SparkSession, nats: Nats) -> None:
+    stream = nats.filled(2)
+    reader = spark.readStream.format("jetstream").options(servers=nats.url, stream=stream, payloadFormat="json")
+    with pytest.raises(PySparkException, match=r"a streaming read with option payloadFormat = json needs a schema.*\.sch"):
+        reader.load().writeStream.format("noop").start().processAllAvailable()
+
+
+def test_the_examples_of_the_page_run(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders, tickets, write = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("typed-rows.md"))
+    names: dict[str, object] = {"spark": spark}
+    with running() as nats:
+        nats.stream("ORDERS", subjects=["orders.*"])
+        nats.stream("TICKETS", subjects=["tickets.*"])
+        nats.stream("DOUBLED", subjects=["doubled.*"])
+        nats.publish(["orders.eu", "orders.us"], [b'{"id": 1, "amount": 250.5}', b'{"id": 2, "amount": 1}'])
+        nats.publish(["tickets.new"], [b'{"subject": "it burns", "priority": 1}'])
+        exec(orders.replace("nats://localhost:4222", nats.url), names)
+        assert "| 1| 250.5|NULL|orders.eu|       1|" in capsys.readouterr().out
+        exec(tickets.replace("nats://localhost:4222", nats.url), names)
+        assert "|it burns|       1|tickets.new|" in capsys.readouterr().out
+        exec(write.replace("nats://localhost:4222", nats.url), names)
+        found = {row["subject"]: row["data"] for row in nats.rows("DOUBLED", "subject", "data")}
+    assert found == {"doubled.1": b'{"id":1,"amount":501.0}', "doubled.2": b'{"id":2,"amount":2.0}'}
