@@ -60,8 +60,6 @@ def _fail(reader: JsonReader, wanted: str) -> NoReturn:
     name = reader.name
     place = "" if name is None else f"field {name[:100]!r}: "
     found = "nothing" if reader.token is None else reader.token.value
-    if reader.token is Token.TEXT or reader.token is Token.INTEGER or reader.token is Token.NUMBER:
-        found = f"{found} {reader.read_text()[:50]!r}"
     reader.fail(f"{place}{found} is not {wanted}")
 
 
