@@ -134,7 +134,7 @@ class Job:
     cost: Callable[[Run, Callable[..., DataFrame]], Cost]
     """Runs it."""
     frame: Callable[..., DataFrame]
-    """What it reads."""
+    """Returns the DataFrame to read."""
     reference: str | None = None
     """The job that it is compared with."""
 

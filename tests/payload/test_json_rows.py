@@ -193,7 +193,7 @@ def test_a_value_is_read_as_its_type(kind: pa.DataType, text: str, expected: obj
 def test_a_value_of_another_type_names_its_field() -> None:
     decoder = RowDecoder(TEXT_AND_INT, parse_format_options("json", {}))
     _, reason = decoder.decode_row(b'{"b":"x"}')
-    assert reason == "field 'b': text is not an integer of 32 bits (before character 8)"
+    assert reason == "field 'b': text is not an integer of 32 bits (before character 6)"
 
 
 @pytest.mark.parametrize(
