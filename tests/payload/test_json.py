@@ -184,6 +184,22 @@ def test_local_times_are_those_of_the_zone_and_left_alone_where_its_offset_chang
     assert one(kind, '"2024-03-31T01:59:59"', **berlin)[1] is True
 
 
+def test_times_by_a_pattern_are_decoded_at_once() -> None:
+    at = '"02.01.2024 03:04"'
+    utc = datetime(2024, 1, 2, 3, 4, tzinfo=UTC)
+    assert one(pa.date32(), at, dateFormat="dd.MM.yyyy HH:mm") == (date(2024, 1, 2), True)
+    assert one(pa.timestamp("us", "UTC"), at, timestampFormat="dd.MM.yyyy HH:mm") == (utc, True)
+    assert one(pa.timestamp("us"), at, timestampNTZFormat="dd.MM.yyyy HH:mm") == (utc.replace(tzinfo=None), True)
+    assert one(pa.date32(), '"2024-01-02"', dateFormat="dd.MM.yyyy")[1] is False
+
+
+def test_a_date_that_no_column_can_hold_is_a_bad_record() -> None:
+    form = make_format("json", pa.schema([("a", pa.date32())]))
+    decoded = form.decode(payloads_of({"a": "9999999-01-01"}, {"a": "-9999999-01-01"}))
+    assert decoded.rows.column("a").to_pylist() == [None, None]
+    assert len(decoded.bad) == 2
+
+
 def test_payloads_beyond_the_limits_of_spark_are_left_to_the_decoder_of_rows() -> None:
     fast = make_format("json", SCHEMA)._fast  # type: ignore[attr-defined]
 
@@ -197,3 +213,9 @@ def test_payloads_beyond_the_limits_of_spark_are_left_to_the_decoder_of_rows() -
     assert at_once(b'{"' + b"x" * 50_000 + b'":1}')
     assert not at_once(b'{"' + b"x" * 50_001 + b'":1}')
     assert not at_once(b'{"x":' + b"[" * 1_000_000)
+    assert at_once(b'{"x":[' + b'{"a":"[["}, ' * 5_000 + b"2]}")
+    options = {"maxStringLen": "10"}
+    fast = make_format("json", SCHEMA, options)._fast  # type: ignore[attr-defined]
+    assert at_once(b'{"name":"0123456789"}')
+    assert not at_once(b'{"name":"0123456789a"}')
+    assert not at_once(b'{"name":"01234\\"6789a"}')

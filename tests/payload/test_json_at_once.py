@@ -15,8 +15,9 @@ from jetspark.payload.json.format import JsonFormat
 OPTIONS: tuple[dict[str, str], ...] = (
     {},
     {"timeZone": "Europe/Berlin"},
-    {"maxNumLen": "5", "maxNestingDepth": "2"},
-    {"dateFormat": "dd.MM.yyyy"},
+    {"maxNumLen": "5", "maxNestingDepth": "2", "maxStringLen": "4"},
+    {"dateFormat": "yyyy-MM-dd[ HH]", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[XXX]"},
+    {"timestampNTZFormat": "yyyy-MM-dd HH:mm:ss[.S]", "enableDateTimeParsingFallback": "true"},
 )
 
 

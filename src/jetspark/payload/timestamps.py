@@ -51,9 +51,10 @@ def micros_of(days: int, seconds: int, micros: int, zone: tzinfo) -> int | None:
 
 
 def parse_date(text: str) -> int | None:
-    """Return the days since 1970-01-01 of a date, also if a time follows; None if the text is no date."""
+    """Return the days since 1970-01-01 of a date, also if a time follows; None if there is none in 32 bits."""
     match = _DATE.fullmatch(text.strip(_TRIMMED))
-    return None if match is None else days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+    days = None if match is None else days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+    return None if days is None or not -(2**31) <= days < 2**31 else days
 
 
 def parse_day_number(text: str) -> int | None:

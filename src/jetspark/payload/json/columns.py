@@ -26,6 +26,7 @@ from jetspark.payload.json.time_columns import (
     local_timestamps,
     timestamps,
 )
+from jetspark.payload.patterns import TimePattern
 from jetspark.payload.time_zones import time_zone
 
 if TYPE_CHECKING:
@@ -139,14 +140,18 @@ def _decimals(kind: pa.Decimal128Type) -> FieldReader:
 
 def _times(kind: pa.DataType, options: JsonOptions, nested: bool) -> FieldReader | None:
     if pa.types.is_date32(kind):
-        return None if options.date_format else _texts(dates, DATE_PATTERN, nested)
+        if options.date_format:
+            return _by_pattern(TimePattern(options.date_format).date, pa.int32(), kind, nested)
+        return _texts(dates, DATE_PATTERN, nested)
     if not pa.types.is_timestamp(kind) or kind.unit != _MICROSECONDS:
         return None
-    if kind.tz is None:
-        return None if options.timestamp_ntz_format else _texts(local_timestamps, LOCAL_PATTERN, nested)
-    if options.timestamp_format:
-        return None
-    zone = time_zone(options.time_zone)
+    zone = None if kind.tz is None else time_zone(options.time_zone)
+    form = options.timestamp_ntz_format if zone is None else options.timestamp_format
+    if form:
+        pattern = TimePattern(form)
+        return _by_pattern(lambda text: pattern.timestamp(text, zone), pa.int64(), kind, nested)
+    if zone is None:
+        return _texts(local_timestamps, LOCAL_PATTERN, nested)
     return _texts(lambda texts: timestamps(texts, kind, zone), PATTERN, nested)
 
 
@@ -156,6 +161,22 @@ def _texts(
     """Return the reader of texts of another type. In structs, arrays and maps, each is checked as it is read."""
     annotation = Annotated[str, msgspec.Meta(pattern=pattern)] if nested else str
     return FieldReader(annotation, lambda values: convert(pa.array(values, pa.string())), sees_last=not nested)
+
+
+def _by_pattern(
+    parse: Callable[[str], int | None], stored: pa.DataType, kind: pa.DataType, nested: bool
+) -> FieldReader | None:
+    """Return the reader of texts by the user's pattern, one by one."""
+    if nested:
+        return None
+
+    def column(values: list[str | None]) -> tuple[pa.Array, NDArray[np.int64]]:
+        numbers = [None if value is None else parse(value) for value in values]
+        pairs = enumerate(zip(values, numbers, strict=True))
+        unread = [row for row, (value, number) in pairs if number is None and value is not None]
+        return pa.array(numbers, stored).cast(kind), np.array(unread, np.int64)
+
+    return FieldReader(str, column, sees_last=True)
 
 
 def _nested(kind: pa.DataType, options: JsonOptions) -> FieldReader | None:

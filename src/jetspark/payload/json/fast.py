@@ -111,9 +111,17 @@ class FastDecoder:
         if len(payload) <= self._short:
             return False
         options = self._options
-        if payload.count(b"[") + payload.count(b"{") > options.max_depth:
-            return True
         if max(map(len, payload.translate(_NUMBERS_ONLY).split()), default=0) > options.max_number:
             return True
+        # Texts are every second part between quotes, once there are no quotes in them.
+        parts = payload.replace(b"\\\\", b"xx").replace(b'\\"', b"xx").split(b'"')
         longest_text = min(options.max_string, _LONGEST_NAME)
-        return len(payload) > longest_text and max(map(len, payload.split(b'"'))) > longest_text
+        return max(map(len, parts[1::2]), default=0) > longest_text or _depth(b"".join(parts[::2])) > options.max_depth
+
+
+def _depth(brackets: bytes) -> int:
+    """Return the deepest nesting of JSON without texts."""
+    characters = np.frombuffer(brackets, np.uint8)
+    steps = np.zeros(256, np.int8)
+    steps[list(b"[{")], steps[list(b"]}")] = 1, -1
+    return int(np.cumsum(steps[characters], dtype=np.int64).max(initial=0))
