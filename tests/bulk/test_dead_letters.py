@@ -1,7 +1,9 @@
 """Rows that can never be stored are published as dead letters, and the other rows of their batch are stored."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -9,7 +11,13 @@ from tests.bulk.streams import Streams, read
 
 from jetspark import bulk
 from jetspark.bulk import Connection, PublishRefusedError, PublishReport
-from jetspark.bulk.dead_letters import DeadLetterPublisher, TooManyDeadLettersError, publish_storable, split_rows
+from jetspark.bulk.dead_letters import (
+    DeadLetterPublisher,
+    TooManyDeadLettersError,
+    publish_storable,
+    row_as_json,
+    split_rows,
+)
 from jetspark.bulk.publish_report import BulkPublishOptions
 from jetspark.errors import BadSubjectError, NoStreamResponseError, PayloadError, StreamStoreFailedError
 from jetspark.jetstream import StreamConfig
@@ -254,3 +262,28 @@ def test_rows_may_all_be_bad(connection: Connection, streams: Streams) -> None:
     assert (report.count, letters.count, len(stored(connection, dead))) == (0, 10, 10)
     with pytest.raises(BadSubjectError):
         bulk.publish(connection, batch(("a b", b"x", [], None)))
+
+
+def test_a_row_of_any_types_becomes_json() -> None:
+    row = pa.record_batch(
+        {
+            "bytes": pa.array([b"\xff"]),
+            "decimal": pa.array([Decimal("1.10")]),
+            "time": pa.array([0], pa.timestamp("us", "UTC")),
+            "late": pa.array([2**62], pa.timestamp("us")),
+            "map": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())),
+            "struct": pa.array([{"a": [1.5, None]}]),
+            "nan": pa.array([float("nan")]),
+            "null": pa.nulls(1),
+        }
+    )
+    assert json.loads(row_as_json(row, 0)) == {
+        "bytes": "/w==",
+        "decimal": "1.10",
+        "time": "1970-01-01T00:00:00Z",
+        "late": str(2**62),
+        "map": [["a", 1]],
+        "struct": {"a": [1.5, None]},
+        "nan": None,
+        "null": None,
+    }

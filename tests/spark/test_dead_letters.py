@@ -356,3 +356,25 @@ def test_options_of_a_read_that_contradict_each_other_are_both_named(options: di
         read_options(given)
     with pytest.raises(ConfigError, match=named):
         stream_read_options(given)
+
+
+# -- rows that a format cannot encode -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [{1}, {0, 2}, {0, 1, 2}])
+def test_a_row_that_cannot_be_encoded_is_published_as_json(nats: Nats, bad: set[int]) -> None:
+    stream, dead = nats.stream(), nats.stream()
+    schema = StructType().add("line", "string").add("msg_id", "string")
+    options = {"payloadFormat": "text", "subject": f"{stream}.a", "deadLetterSubject": f"{dead}.rows"}
+    lines = [None if number in bad else f"line {number}" for number in range(3)]
+    rows = pa.record_batch({"line": pa.array(lines, pa.string()), "msg_id": ["a", "b", "c"]})
+    for _ in range(2):
+        done = writer(nats, schema, **options).publish(task(), iter([rows, rows.slice(1, 1)]))
+        assert done.dead_letters == len(bad) + (1 in bad)
+        assert done.dead_letter_reason is not None
+        assert "a payload of text cannot be null" in done.dead_letter_reason
+    assert [row["data"] for row in nats.rows(stream, "data")] == [line.encode() for line in lines if line]
+    found = {letter["Jetspark-Msg-Id"]: letter for letter in letters(nats, dead)}
+    assert sorted(found) == sorted("abc"[number] for number in bad)
+    assert {letter["data"] for letter in found.values()} == {'{"line":null}'}
+    assert all("column line" in letter["Jetspark-Error"] for letter in found.values())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 
 from jetspark.bulk.connection import Connection
@@ -17,21 +18,26 @@ from jetspark.bulk.publish import publish
 from jetspark.bulk.publish_report import BulkPublishOptions, PublishReport
 from jetspark.bulk.retrying_publisher import RetryingPublisher
 from jetspark.bulk.rows import Rows, check_schema
-from jetspark.jetstream.errors import Error
+from jetspark.jetstream.errors import Error, PayloadError
 from jetspark.jetstream.header_names import MSG_ID
 from jetspark.payload.dead_letters import DeadLetter, dead_letter_id, is_refused_for_good, letter_message
 
 __all__ = [
+    "REASON",
     "DeadLetterPublisher",
     "TooManyDeadLettersError",
     "message_letters",
     "publish_storable",
+    "row_as_json",
     "row_letter_id",
     "split_rows",
 ]
 
 _HEADERS: Final = pa.map_(pa.string(), pa.string())
 _SHOWN: Final = 300  # characters of the first reason
+
+REASON: Final = "dead letter"
+"""Column of `publish_storable` for rows that the caller finds bad: the fault, and null for other rows."""
 
 
 class TooManyDeadLettersError(Error, RuntimeError):
@@ -139,7 +145,7 @@ def publish_storable(
     Parameters
     ----------
     batches
-        As for `publish`.
+        As for `publish`, and perhaps `REASON`.
     has_stream
         Whether a stream takes a subject. Asked when nobody answers a publish: only rows whose subject no stream takes
         are dead letters.
@@ -157,7 +163,8 @@ def publish_storable(
     try:
         for batch in batches:
             if schema is None or not schema.equals(batch.schema):
-                check_schema(batch.schema, settings.subject)
+                at = batch.schema.get_field_index(REASON)
+                check_schema(batch.schema if at < 0 else batch.schema.remove(at), settings.subject)
                 schema = batch.schema
             bad = dict(_publish_batch(connection, publisher, settings, batch, first))
             letters.publish(connection, [_letter_of(batch, at, bad[at], settings, letters.query) for at in sorted(bad)])
@@ -182,7 +189,12 @@ def _publish_batch(
     def checked(rows: pa.RecordBatch, number: int) -> Rows:
         return Rows.of(rows, settings.subject, number, connection.message_limits, settings.header_lines(len(rows)))
 
-    places, bad = split_rows(batch, lambda rows, at: checked(rows, first + at))
+    def check(rows: pa.RecordBatch, at: int) -> None:
+        if REASON in rows.schema.names and rows.column(REASON).null_count < len(rows):
+            raise PayloadError(rows.column(REASON).drop_null()[0].as_py())
+        checked(rows, first + at)
+
+    places, bad = split_rows(batch, check)
     if len(places):
         sent = publisher.next_row
         publisher.send(checked(batch if not bad else batch.take(pa.array(places, pa.int64())), sent))
@@ -224,6 +236,27 @@ def split_rows(
 def row_letter_id(query: str, msg_id: str) -> str:
     """Return the id of the dead letter of a row, by the row's message id."""
     return dead_letter_id(msg_id, "write", query)
+
+
+def row_as_json(rows: pa.RecordBatch, at: int) -> bytes:
+    """Return the columns of a row as JSON, for a row that its own format cannot encode. Bytes become Base64."""
+    values = {name: _value(rows.column(name), at) for name in rows.schema.names}
+    try:
+        return msgspec.json.encode(values)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return msgspec.json.encode({name: _text(value) for name, value in values.items()})
+
+
+def _value(column: pa.Array, at: int) -> object:
+    try:
+        value: object = column[at].as_py()
+    except (ValueError, OverflowError):  # a time that Python does not have
+        return str(column.slice(at, 1).cast(pa.int64())[0].as_py())
+    return value
+
+
+def _text(value: object) -> str:
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def message_letters(

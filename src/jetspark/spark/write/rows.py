@@ -88,6 +88,7 @@ def prepare_rows(
     """
     import pyarrow as pa
 
+    from jetspark.bulk.dead_letters import REASON
     from jetspark.bulk.key_value_rows import messages_of_rows
     from jetspark.spark.write.message_ids import add_message_ids
     from jetspark.wire.vector.headers import remove_headers
@@ -102,12 +103,19 @@ def prepare_rows(
             at = names.index("headers")
             arrays[at], found = remove_headers(arrays[at], CONTROL_HEADER_PATTERN)
             left_out.update(found)
+        reasons = None
         if encoded is not None and encoder is not None:
-            arrays.append(encoded.encode(encoder, batch, row))
+            if options.dead_letters is None:
+                arrays.append(encoded.encode(encoder, batch, row))
+            else:
+                payloads, reasons = encoded.encode_storable(encoder, batch, row)
+                arrays.append(payloads)
         ours = pa.RecordBatch.from_arrays(arrays, names if encoded is None else [*names, encoded.content])
         if columns.bucket is not None:
             ours = messages_of_rows(ours, columns.bucket.write_prefix, row, left_out)
-        yield add_message_ids(prefix, row, ours, stable=stable) if options.dedup else ours
+        if options.dedup:
+            ours = add_message_ids(prefix, row, ours, stable=stable)
+        yield ours if reasons is None else ours.append_column(REASON, reasons)
         row += len(batch)
 
 

@@ -105,6 +105,33 @@ class EncodedColumns:
         places = pc.if_else(puts, pc.subtract(pc.cumulative_sum(puts.cast(pa.int64())), 1), None)
         return payloads.take(places)
 
+    def encode_storable(
+        self, encoder: PayloadFormat, batch: pa.RecordBatch, first: int
+    ) -> tuple[pa.BinaryArray, pa.StringArray | None]:
+        """Return the payloads of a record batch, and for each row that cannot be encoded the reason.
+
+        The payload of such a row is its columns as JSON. Without such rows, there are no reasons. See `encode`.
+        """
+        import pyarrow as pa
+
+        from jetspark.bulk.dead_letters import row_as_json, split_rows
+
+        def encode(rows: pa.RecordBatch, at: int) -> pa.BinaryArray:
+            return self.encode(encoder, rows, first + at)
+
+        places, bad = split_rows(batch, encode)
+        if not bad:
+            return encode(batch, 0), None
+        good = batch.take(pa.array(places, pa.int64()))
+        found = dict(zip(places, encode(good, 0).to_pylist() if len(good) else [], strict=True))
+        fields = pa.RecordBatch.from_arrays([batch.column(at) for at in self.positions], encoder.schema.names)
+        reasons: list[str | None] = [None] * len(batch)
+        for row, error in bad:
+            reasons[row] = str(error)
+            found[row] = row_as_json(fields, row)
+        payloads = [found[row] for row in range(len(batch))]
+        return pa.array(payloads, pa.binary()), pa.array(reasons, pa.string())
+
     def ignored_warning(self) -> str | None:
         """Return the warning about columns that are not written; None if there are none."""
         if not self.ignored:
