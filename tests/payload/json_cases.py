@@ -57,6 +57,17 @@ _BYTES = (
 )
 _NAMES = ("a", "b", "c", "A", "gr\u00fcn", "x y", "a.b", "1", "", "\U0001f600")
 
+_SWITCHES = (
+    "allowComments", "allowSingleQuotes", "allowUnquotedFieldNames", "allowNumericLeadingZeros",
+    "allowNonNumericNumbers", "allowBackslashEscapingAnyCharacter", "allowUnquotedControlChars",
+    "enableDateTimeParsingFallback",
+)  # fmt: skip
+_PATTERNS = {
+    "timestampFormat": ("yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]", "yyyy-MM-dd[ HH:mm:ss]"),
+    "timestampNTZFormat": ("yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]", "yyyy-MM-dd"),
+    "dateFormat": ("yyyy-MM-dd", "yyyy-M-d"),
+}
+
 
 class JsonCases:
     """Schemas, and JSON texts for them; the same for the same seed."""
@@ -67,6 +78,18 @@ class JsonCases:
     def schema(self) -> pa.Schema:
         """Return a schema of some columns, a few of them nested."""
         return pa.schema(self._fields(self._random.randint(1, 5), 0))
+
+    def options(self) -> dict[str, str]:
+        """Return some options of the format, for many schemas none."""
+        choose = self._random
+        options: dict[str, str] = {"timeZone": choose.choice(("UTC", "Europe/Berlin", "America/St_Johns", "+05:30"))}
+        if choose.random() < 0.5:
+            return options
+        options.update({name: choose.choice(("true", "false")) for name in _SWITCHES if choose.random() < 0.5})
+        options.update({name: choose.choice(patterns) for name, patterns in _PATTERNS.items() if choose.random() < 0.4})
+        if choose.random() < 0.2:
+            options["maxNestingDepth"] = choose.choice(("2", "3", "5"))
+        return options
 
     def payloads(self, schema: pa.Schema, count: int) -> list[bytes]:
         """Return texts for a schema: about a half is correct."""
