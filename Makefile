@@ -72,22 +72,25 @@ api: $(READY)
 	$(BIN)/python -m tools.public_names
 
 # Many tests wait for a server's clock, so a few processes share them, file by file in the order of tests/layers.py.
-# Those on Spark have both cores to themselves.
+# Those on Spark come after the others, because each process has a Spark of its own.
 WORKERS ?= 4
+SPARK_WORKERS ?= 2
 PYTEST = $(WITH_JAVA) $(BIN)/python -m pytest
-SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not spark"
+BY_FILE = --dist loadfile --no-loadscope-reorder
+SHARED = -n $(WORKERS) $(BY_FILE) -m "not spark"
+ON_SPARK = -n $(SPARK_WORKERS) $(BY_FILE) -m spark
 
 pytest: $(READY)
 ifdef PYTEST_ARGS
 	$(PYTEST) $(PYTEST_ARGS)
 else
 	$(PYTEST) $(SHARED) --every-blocking-method
-	$(PYTEST) -m spark
+	$(PYTEST) $(ON_SPARK)
 endif
 
 pytest-all: $(READY)
 	$(PYTEST) --matrix $(SHARED)
-	$(PYTEST) --matrix -m spark
+	$(PYTEST) --matrix $(ON_SPARK)
 
 mutants: $(READY)
 	$(BIN)/python -m tools.mutants $(ARGS)

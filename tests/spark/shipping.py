@@ -1,4 +1,4 @@
-"""Files for a cluster: the wheel of jetspark, and an interpreter with all packages of this one except jetspark."""
+"""Files for a cluster: the wheel of jetspark, and interpreters with all packages of this one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import tarfile
 import venv
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,15 +30,24 @@ class Shipment:
         A virtual environment. Its packages are links to ours, to save time.
     archive
         The environment as an archive.
+    installed
+        The interpreter of another environment, in which the wheel is installed.
     """
 
     package: Path
     environment: Path
     archive: Path
+    installed: Path
 
     @property
     def python(self) -> Path:
         return self.environment / "bin" / "python"
+
+    @property
+    def installed_package(self) -> Path:
+        """The file of the installed package by which it is known."""
+        (found,) = self.installed.parents[1].glob("lib/python*/site-packages/jetspark/__init__.py")
+        return found
 
     @staticmethod
     def made(folder: Path) -> Shipment:
@@ -46,17 +56,27 @@ class Shipment:
         subprocess.run([*wheel, "--wheel-dir", str(folder), str(ROOT)], check=True, timeout=120, capture_output=True)
         (built,) = folder.glob("jetspark-*.whl")
         package = built.rename(folder / "jetspark.zip")
-        environment = folder / "environment"
-        venv.create(environment, symlinks=True, with_pip=False)
-        ours = Path(sysconfig.get_path("purelib"))
-        theirs = environment / ours.relative_to(sys.prefix)
-        for part in ours.iterdir():
-            if "jetspark" not in part.name:
-                (theirs / part.name).symlink_to(part)
+        environment, installed = (_environment(folder / name) for name in ("environment", "installed"))
+        with zipfile.ZipFile(package) as wheel_file:
+            wheel_file.extractall(_packages(installed))
         archive = folder / "environment.tar.gz"
         with tarfile.open(archive, "w:gz") as packed:
             packed.add(environment, ".")
-        return Shipment(package, environment, archive)
+        return Shipment(package, environment, archive, installed / "bin" / "python")
+
+
+def _packages(environment: Path) -> Path:
+    """Return the folder of the packages of an environment."""
+    return environment / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+
+
+def _environment(folder: Path) -> Path:
+    """Create a virtual environment with all packages of this one except jetspark, and return its folder."""
+    venv.create(folder, symlinks=True, with_pip=False)
+    for part in Path(sysconfig.get_path("purelib")).iterdir():
+        if "jetspark" not in part.name:
+            (_packages(folder) / part.name).symlink_to(part)
+    return folder
 
 
 def program_environment(home: Path, **variables: str) -> Mapping[str, str]:
