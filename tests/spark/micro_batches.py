@@ -17,7 +17,8 @@ Offset = dict[str, object]
 
 
 def reader(nats: Nats, *streams: str, **options: str) -> JetStreamStreamReader:
-    given = {"servers": nats.url, "stream": ",".join(streams), "startingOffsets": "earliest", **options}
+    named = {"stream": ",".join(streams)} if streams else {}
+    given = {"servers": nats.url, **named, "startingOffsets": "earliest", **options}
     return JetStreamStreamReader(read_schema(include_headers=False), stream_read_options(given))
 
 

@@ -305,9 +305,9 @@ def test_the_source_process_of_spark_unwinds_on_sigterm() -> None:
     """`test_streaming.py` checks that a query leaves no connection open when Spark ends the real process."""
     program = """
 import signal, sys, types
-import jetspark.spark.read.stream_reader as reader
+from jetspark.spark.read import source_process
 sys.modules["__main__"].__spec__ = types.SimpleNamespace(name="pyspark.sql.streaming.python_streaming_source_runner")
-reader._exit_on_sigterm()
+source_process.exit_on_sigterm()
 try:
     print("ready", flush=True)
     signal.pause()

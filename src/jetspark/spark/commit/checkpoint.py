@@ -18,6 +18,7 @@ from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.commit.releaser import Releaser
 from jetspark.spark.connections import close_idle
 from jetspark.spark.options.parsed import RedactedOptions
+from jetspark.spark.options.stream_pattern import StreamPattern
 from jetspark.spark.options.stream_read import CommitMode, stream_read_options
 from jetspark.spark.streams.offsets import StreamOffset, decode_offsets
 from jetspark.spark.streams.state import StreamStates
@@ -67,7 +68,7 @@ def release_committed(
     if batch is None:
         return None
     lines = _read_file(session, f"{checkpoint_location}/{_OFFSETS}/{batch}").splitlines()
-    offsets = committed_offset(lines, read.read.streams, checkpoint_location)
+    offsets = committed_offset(lines, read.read.streams, checkpoint_location, read.read.stream_pattern)
     states = StreamStates(read)
     releaser = Releaser(read, states)
     try:
@@ -77,10 +78,12 @@ def release_committed(
     finally:
         close_idle(read.read.server.connect)
     first = {stream: max(states.infos[stream].state.first_sequence, 1) for stream in mismatched}  # 0: no message ever
-    return {stream: first.get(stream, offset.next) for stream, offset in offsets.items()}
+    return {stream: first.get(stream, offset.next) for stream, offset in offsets.items() if stream in states.infos}
 
 
-def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -> dict[str, StreamOffset]:
+def committed_offset(
+    lines: Iterable[str], streams: Iterable[str], where: str, pattern: StreamPattern | None = None
+) -> dict[str, StreamOffset]:
     """Find the offset of these streams among the offsets of all sources of a query.
 
     Parameters
@@ -91,24 +94,30 @@ def committed_offset(lines: Iterable[str], streams: Iterable[str], where: str) -
         Names of the streams.
     where
         The checkpoint, for the error.
+    pattern
+        Pattern of the names, instead of the names.
 
     Raises
     ------
     ConfigError
-        No source reads exactly these streams.
+        No source reads exactly these streams, or streams of the pattern; or several do.
     """
     names = sorted(streams)
+    fitting = []
     found = []
     for document in _documents(lines):
         entries = document.get("streams")
         if isinstance(entries, dict):
             found.append(", ".join(sorted(entries)))
-            if sorted(entries) == names:
-                return decode_offsets(document, names)
+            if all(map(pattern.matches, entries)) if pattern is not None else sorted(entries) == names:
+                fitting.append(document)
+    if len(fitting) == 1 or (fitting and pattern is None):
+        return decode_offsets(fitting[0], names if pattern is None else None)
     there = "; ".join(found) or "no jetstream source"
     raise ConfigError(
-        f"the checkpoint {where} is of {there}, but option stream names {', '.join(names)}; "
-        "give the options of its query"
+        f"the checkpoint {where} is of {there}, but "
+        + (f"option stream names {', '.join(names)}; " if pattern is None else f"option streamPattern is {pattern}; ")
+        + "give the options of its query"
     )
 
 

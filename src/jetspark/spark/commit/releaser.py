@@ -23,7 +23,7 @@ from jetspark.jetstream.api import (
     StreamInfoRequest,
     StreamPurgeRequest,
 )
-from jetspark.jetstream.errors import ConfigError, ConsumerNotFoundError, Error
+from jetspark.jetstream.errors import ConfigError, ConsumerNotFoundError, Error, StreamNotFoundError
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.commit.commit_consumer import (
     check_commit_consumer,
@@ -97,12 +97,12 @@ class Releaser:
         self._withheld: dict[str, StreamOffset] = {}
         # By stream: the sequence from which its commit consumer retains all messages; None if unknown.
         self._retained_from: dict[str, int | None] = {}
-        self._interest_streams: frozenset[str] = frozenset()
+        self._interest_streams: set[str] = set()
         # For a new query: the offsets at which its commit consumers begin. Empty after they have begun.
         self._starts: dict[str, StreamOffset] = {}
 
     def prepare(self, infos: Mapping[str, StreamInfo]) -> None:
-        """Check the streams and create the commit consumers, so that an interest stream retains new messages.
+        """Check new streams and create the commit consumers, so that an interest stream retains new messages.
 
         Raises
         ------
@@ -110,20 +110,20 @@ class Releaser:
             See `check_commit_mode`, `check_reset_version` and `check_commit_consumer`.
         """
         retentions = {stream: info.config.retention for stream, info in infos.items()}
-        self._interest_streams = frozenset(stream for stream in infos if retentions[stream] is RetentionPolicy.INTEREST)
+        self._interest_streams.update(each for each in infos if retentions[each] is RetentionPolicy.INTEREST)
         for stream, info in infos.items():
             check_commit_mode(info, self._release)
             if self._release.mode is CommitMode.CONSUMER:
                 self._call_with_connection(partial(self._commit_consumer, stream))
 
     def set_start(self, start: Mapping[str, StreamOffset]) -> None:
-        """Remember the offsets at which a query begins.
+        """Remember the offsets at which a query begins, in new streams or in all of them.
 
         Spark also asks for them before it repeats a first micro-batch. The commit consumers have begun then. If they
         were deleted, it is unknown which messages are lost. So they begin later, when a batch is planned.
         """
         if self._release.mode is CommitMode.CONSUMER:
-            self._starts = dict(start)
+            self._starts.update(start)
 
     def start_consumers(self) -> None:
         """Move the commit consumers of a new query to its start, before its first micro-batch is planned."""
@@ -171,6 +171,10 @@ class Releaser:
             if self._released.get(stream) != place:
                 try:
                     self._release_stream(stream, place)
+                except StreamNotFoundError:
+                    if stream in self._options.read.streams:
+                        raise
+                    self._released[stream] = place  # a stream of a pattern, or one that was left out, was deleted
                 except Error as error:
                     if strict or not can_resume(error):
                         raise

@@ -13,22 +13,26 @@ from typing import Final
 from jetspark.jetstream.errors import ConfigError
 from jetspark.jetstream.names import check_publish_subject
 from jetspark.jetstream.subject_filters import EVERYTHING, reduce_filters
-from jetspark.jetstream.times import format_rfc3339
 from jetspark.spark.options import table
 from jetspark.spark.options.bucket import BucketOptions, check_bucket_write, make_bucket_options
 from jetspark.spark.options.dead_letters import DeadLetterOptions, read_dead_letter_options, write_dead_letter_options
 from jetspark.spark.options.objects import ObjectReadOptions, make_object_options
-from jetspark.spark.options.option import Option, Use
+from jetspark.spark.options.option import Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options, option_errors
 from jetspark.spark.options.payload import PayloadOptions, make_payload_options
+from jetspark.spark.options.positions import (
+    EARLIEST,
+    END_OPTIONS,
+    START_OPTIONS,
+    check_order,
+    end_positions,
+    start_positions,
+)
 from jetspark.spark.options.server import ServerOptions, make_server_options
-from jetspark.spark.options.values import Position, PositionKind
+from jetspark.spark.options.stream_pattern import StreamPattern
+from jetspark.spark.options.values import Position
 
 __all__ = [
-    "EARLIEST",
-    "END_OPTIONS",
-    "LATEST",
-    "START_OPTIONS",
     "ReadOptions",
     "WriteOptions",
     "common_read_options",
@@ -38,18 +42,6 @@ __all__ = [
     "write_options",
 ]
 
-START_OPTIONS: Final[tuple[Option[object], ...]] = (
-    table.STARTING_OFFSETS,
-    table.STARTING_TIMESTAMP,
-    table.STARTING_BY_TIMESTAMP,
-)
-END_OPTIONS: Final[tuple[Option[object], ...]] = (
-    table.ENDING_OFFSETS,
-    table.ENDING_TIMESTAMP,
-    table.ENDING_BY_TIMESTAMP,
-)
-EARLIEST: Final = Position(PositionKind.EARLIEST)
-LATEST: Final = Position(PositionKind.LATEST)
 _MAX_WRITE_SIZE: Final = 64 << 20
 """Default of `maxObjectSize` for writes."""
 _RANGE_OPTIONS: Final = (*START_OPTIONS, *END_OPTIONS, table.MIN_PARTITIONS, table.MAX_RECORDS_PER_PARTITION)
@@ -64,7 +56,7 @@ class ReadOptions:
     server
         How to reach JetStream.
     streams
-        Names of the streams.
+        Names of the streams; empty with a pattern.
     subjects
         Subject filters, none of which covers another; empty for all subjects.
     starts, ends
@@ -91,6 +83,8 @@ class ReadOptions:
         How payloads become columns; None if they stay bytes.
     dead_letters
         Subject and limit of the dead letters; None if there are none.
+    stream_pattern
+        Pattern of the names of the streams; None if they are named.
     """
 
     server: ServerOptions
@@ -112,6 +106,7 @@ class ReadOptions:
     objects: ObjectReadOptions | None = None
     payload: PayloadOptions | None = None
     dead_letters: DeadLetterOptions | None = None
+    stream_pattern: StreamPattern | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,27 +180,28 @@ def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
     """Check the options of a read. It begins at `start`, unless an option gives another start. Raises ConfigError."""
     bucket, objects = make_bucket_options(parsed), make_object_options(parsed)
     store = bucket or objects
+    pattern = parsed[table.STREAM_PATTERN]
+    if pattern is not None and table.STREAM in parsed:
+        raise conflicting_options(table.STREAM, table.STREAM_PATTERN)
     names = parsed[table.STREAM] if store is None else (store.name,)  # as the options of positions name them
-    if not names:
+    if not names and pattern is None:
         raise ConfigError(
             "option stream must be given: the name of a stream, or several names with commas between them; or option "
-            "bucket: the name of a key-value bucket; or option objects: the name of an object store"
+            "streamPattern: a glob for names of streams; or option bucket: the name of a key-value bucket; or option "
+            "objects: the name of an object store"
         )
     subjects = reduce_filters(parsed[table.SUBJECT])
-    starts = _positions(
-        parsed, names, start, table.STARTING_TIMESTAMP, table.STARTING_BY_TIMESTAMP, table.STARTING_OFFSETS
-    )
-    ends = _positions(parsed, names, LATEST, table.ENDING_TIMESTAMP, table.ENDING_BY_TIMESTAMP, table.ENDING_OFFSETS)
+    starts, ends = start_positions(parsed, pattern or names, start), end_positions(parsed, pattern or names)
     if parsed.use is Use.READ:
-        for name in names:
-            _check_order(name, *starts[name], *ends[name])
+        for name in names or {*starts, *ends} or (f"every stream of {pattern}",):
+            check_order(name, starts, ends)
     streams = dict(zip(names if store is None else (store.stream,), names, strict=True))
     return ReadOptions(
         server=make_server_options(parsed),
         streams=tuple(streams),
         subjects=() if subjects == (EVERYTHING,) else subjects,
-        starts={stream: starts[name][1] for stream, name in streams.items()},
-        ends={stream: ends[name][1] for stream, name in streams.items()},
+        starts=starts if pattern is not None else {stream: starts[name] for stream, name in streams.items()},
+        ends=ends if pattern is not None else {stream: ends[name] for stream, name in streams.items()},
         min_partitions=parsed[table.MIN_PARTITIONS],
         max_records_per_partition=parsed[table.MAX_RECORDS_PER_PARTITION],
         push_down_predicate=parsed[table.PUSH_DOWN_PREDICATE],
@@ -220,6 +216,7 @@ def make_read_options(parsed: ParsedOptions, start: Position) -> ReadOptions:
         objects=objects,
         payload=make_payload_options(parsed),
         dead_letters=read_dead_letter_options(parsed),
+        stream_pattern=pattern,
     )
 
 
@@ -283,55 +280,3 @@ def make_write_options(parsed: ParsedOptions) -> WriteOptions:
         payload=make_payload_options(parsed),
         dead_letters=write_dead_letter_options(parsed),
     )
-
-
-def _positions(
-    parsed: ParsedOptions,
-    names: tuple[str, ...],
-    default: Position,
-    timestamp: Option[int | None],
-    by_timestamp: Option[dict[str, int] | None],
-    offsets: Option[Position | dict[str, Position]],
-) -> dict[str, tuple[Option[object], Position]]:
-    """Return for each name the option that applies, and its position. Times come before offsets, as in Kafka."""
-    time, times, position = parsed[timestamp], parsed[by_timestamp], parsed[offsets]
-    must_exist = offsets is table.STARTING_OFFSETS and parsed[table.STARTING_STRATEGY] == "error"
-    if offsets not in parsed:
-        position = default
-    if time is not None:
-        return {name: (timestamp, Position(PositionKind.TIME, time, must_exist)) for name in names}
-    if times is not None:
-        _check_names(parsed, by_timestamp, times, names)
-        return {name: (by_timestamp, Position(PositionKind.TIME, times[name], must_exist)) for name in names}
-    if isinstance(position, Position):
-        return dict.fromkeys(names, (offsets, position))
-    _check_names(parsed, offsets, position, names)
-    return {name: (offsets, position[name]) for name in names}
-
-
-def _check_names(
-    parsed: ParsedOptions, option: Option[object], named: Mapping[str, object], names: tuple[str, ...]
-) -> None:
-    noun = next((each.name for each in (table.BUCKET, table.OBJECTS) if each in parsed), table.STREAM.name)
-    for name in named:
-        if name not in names:
-            raise ConfigError(
-                f"option {option.name} names {noun} {name}, which is not in option {noun}: {', '.join(names)}"
-            )
-    for name in names:
-        if name not in named:
-            raise ConfigError(f"option {option.name} has no position for {noun} {name}; give one for every {noun}")
-
-
-def _check_order(
-    name: str, start_option: Option[object], start: Position, end_option: Option[object], end: Position
-) -> None:
-    if start.kind is PositionKind.LATEST:
-        raise ConfigError(f"option {start_option.name}: a batch read that starts at the latest message reads nothing")
-    if end.kind is PositionKind.EARLIEST:
-        raise ConfigError(f"option {end_option.name}: a batch read that ends at the earliest message reads nothing")
-    if start.kind is end.kind and start.value > end.value:
-        values = [format_rfc3339(p.value) if p.kind is PositionKind.TIME else str(p.value) for p in (start, end)]
-        raise ConfigError(
-            f"option {start_option.name} ({values[0]}) is after option {end_option.name} ({values[1]}) for {name}"
-        )

@@ -13,7 +13,13 @@ from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
 
 __all__ = ["BucketOptions", "check_bucket_write", "make_bucket_options"]
 
-_OF_STREAMS: Final[tuple[Option[object], ...]] = (table.STREAM, table.SUBJECT, table.OBJECTS, table.READ_MODE)
+_OF_STREAMS: Final[tuple[Option[object], ...]] = (
+    table.STREAM,
+    table.STREAM_PATTERN,
+    table.SUBJECT,
+    table.OBJECTS,
+    table.READ_MODE,
+)
 _OF_BUCKETS: Final[tuple[Option[object], ...]] = (
     table.KEYS,
     table.HISTORY,

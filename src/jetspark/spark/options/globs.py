@@ -1,4 +1,4 @@
-"""Globs for names of objects, in the syntax of Spark's `pathGlobFilter`.
+"""Globs for names of objects and of streams, in the syntax of Spark's `pathGlobFilter`.
 
 `*` is any text, also with slashes, `?` one character, `[a-z]` one of some characters and `[^a-z]` none of them, `{a,b}`
 one of several globs. After a backslash, a character has no special meaning.

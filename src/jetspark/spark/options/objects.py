@@ -20,6 +20,7 @@ _MAX_VALUE: Final = (1 << 31) - 1
 """Most bytes of a binary value in Spark."""
 _OF_OTHERS: Final[tuple[Option[object], ...]] = (
     table.STREAM,
+    table.STREAM_PATTERN,
     table.SUBJECT,
     table.READ_MODE,
     table.INCLUDE_HEADERS,

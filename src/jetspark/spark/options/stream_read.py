@@ -11,9 +11,11 @@ from enum import Enum
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.spark.options import table
-from jetspark.spark.options.batch import EARLIEST, END_OPTIONS, LATEST, START_OPTIONS, ReadOptions, make_read_options
+from jetspark.spark.options.batch import ReadOptions, make_read_options
 from jetspark.spark.options.option import Option, Use
 from jetspark.spark.options.parsed import ParsedOptions, conflicting_options
+from jetspark.spark.options.positions import EARLIEST, END_OPTIONS, LATEST, START_OPTIONS, Positions
+from jetspark.spark.options.values import Position
 
 __all__ = ["CommitMode", "ReleaseOptions", "StreamReadOptions", "TriggerLimits", "stream_read_options"]
 
@@ -84,12 +86,18 @@ class StreamReadOptions:
         Longest time in seconds between two requests while a stream has no new messages.
     release
         Release after a commit.
+    joining
+        Start in each stream that a query begins to read when it has a checkpoint.
+    allow_removed
+        Whether a query goes on without streams that were left out or deleted.
     """
 
     read: ReadOptions
     limits: TriggerLimits
     poll_interval: float
     release: ReleaseOptions
+    joining: Mapping[str, Position]
+    allow_removed: bool
 
 
 def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
@@ -109,11 +117,15 @@ def stream_read_options(options: Mapping[str, str]) -> StreamReadOptions:
     _check_bucket(parsed)
     release = _release_options(parsed)
     from_first = release.mode is CommitMode.PURGE or parsed[table.INITIAL_SNAPSHOT]
+    read = make_read_options(parsed, EARLIEST if from_first else LATEST)
+    chosen = read.stream_pattern is None and any(option in parsed for option in START_OPTIONS)
     return StreamReadOptions(
-        read=make_read_options(parsed, EARLIEST if from_first else LATEST),
+        read=read,
         limits=_limits(parsed),
         poll_interval=parsed[table.POLL_INTERVAL],
         release=release,
+        joining=read.starts if chosen else Positions(table.STARTING_OFFSETS.name, EARLIEST),
+        allow_removed=parsed[table.ALLOW_REMOVED_STREAMS],
     )
 
 
@@ -128,6 +140,8 @@ def _check_bucket(parsed: ParsedOptions) -> None:
             if option in parsed:
                 raise conflicting_options(option, table.INITIAL_SNAPSHOT, " = true")
     for option in (table.BUCKET, table.OBJECTS):
+        if option in parsed and table.ALLOW_REMOVED_STREAMS in parsed:
+            raise conflicting_options(option, table.ALLOW_REMOVED_STREAMS)
         if option in parsed and parsed[table.COMMIT_MODE] != CommitMode.NONE.value:
             raise ConfigError(
                 f"options {option.name} and {table.COMMIT_MODE.name} = {parsed[table.COMMIT_MODE]} contradict each "

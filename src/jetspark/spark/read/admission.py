@@ -133,6 +133,11 @@ class Turns:
     def __init__(self, streams: Sequence[str]) -> None:
         self.order = list(streams)
 
+    def update(self, streams: Collection[str]) -> None:
+        """Keep these streams only; the first turns of new ones come last."""
+        self.order = [each for each in self.order if each in streams]
+        self.order += sorted(set(streams).difference(self.order))
+
     def mark_batch(self, read: Collection[str]) -> None:
         """Record the streams that a micro-batch reads: their next turn comes after those of the others."""
         self.order.sort(key=lambda stream: stream in read)

@@ -22,6 +22,7 @@ from jetspark.spark.read.filter_pushdown import PushedFilters, column_names, pus
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions
 from jetspark.spark.read.range_reader import RangeReader, report_loss
 from jetspark.spark.streams.buckets import EntrySelection, request_info, select_entries
+from jetspark.spark.streams.listing import streams_of
 from jetspark.spark.streams.offsets import StreamExtent
 from jetspark.spark.streams.ranges import Bounds, StreamRange, resolve_range
 
@@ -61,7 +62,7 @@ class JetStreamReader(DataSourceReader):
         entries: EntrySelection | None = None
         options = self._options
         with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True) as connection:
-            for stream in self._options.streams:
+            for stream in self._streams(connection):
                 if self._push.streams is None or stream in self._push.streams:
                     info = self._request_info(connection, stream)
                     ranges.append(self._plan_range(connection, stream, info))
@@ -80,6 +81,12 @@ class JetStreamReader(DataSourceReader):
         """
         if isinstance(partition, StreamPartition):  # without partitions, Spark creates an empty one of its own class
             yield from self._ranges.read(partition)
+
+    def _streams(self, connection: Connection) -> tuple[str, ...]:
+        from jetspark.bulk.retry import request_with_retry
+
+        options = self._options
+        return request_with_retry(connection, lambda: streams_of(connection, options), options.retry_timeout)
 
     def _request_info(self, connection: Connection, stream: str) -> StreamInfo:
         from jetspark.bulk.retry import request_with_retry

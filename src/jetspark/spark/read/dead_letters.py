@@ -10,6 +10,7 @@ from pyspark import TaskContext
 from jetspark.spark.connections import borrow_connection
 from jetspark.spark.options.batch import ReadOptions
 from jetspark.spark.streams.dead_letters import find_dead_letter_stream
+from jetspark.spark.streams.listing import list_streams
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,9 +33,17 @@ def check_dead_letters(options: ReadOptions) -> None:
     """
     if options.dead_letters is None:
         return
+    from jetspark.bulk.retry import request_with_retry
+
     with borrow_connection(options.server.connect, options.retry_timeout, first_contact=True) as connection:
+        streams = options.streams
+        pattern = options.stream_pattern
+        if pattern is not None:
+            streams = request_with_retry(
+                connection, lambda: list_streams(connection, options.server, pattern), options.retry_timeout
+            )
         find_dead_letter_stream(
-            connection, options.server, options.retry_timeout, options.dead_letters, options.streams, options.subjects
+            connection, options.server, options.retry_timeout, options.dead_letters, streams, options.subjects
         )
 
 

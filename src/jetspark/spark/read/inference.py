@@ -12,11 +12,13 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from jetspark.jetstream.errors import ConfigError
 from jetspark.payload.formats import INFERRED_FROM_PAYLOADS, infer_schema
+from jetspark.spark.connections import call_with_connection
 from jetspark.spark.options.batch import ReadOptions
 from jetspark.spark.options.payload import PayloadOptions
 from jetspark.spark.read.batch_reader import JetStreamReader
 from jetspark.spark.read.entries import entry_schema
 from jetspark.spark.schema import read_schema
+from jetspark.spark.streams.listing import streams_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,12 +73,22 @@ def _sample(options: ReadOptions, payload: PayloadOptions) -> pa.BinaryArray:
     """Read the first payloads; of several streams, an equal number from each."""
     import pyarrow as pa
 
-    size = max(payload.sampling_size // len(options.streams), 1)
+    streams = options.streams
+    if options.stream_pattern is not None:
+        streams = call_with_connection(
+            options.server.connect,
+            lambda connection: streams_of(connection, options),
+            options.retry_timeout,
+            first_contact=True,
+        )
+    size = max(payload.sampling_size // max(len(streams), 1), 1)
     content = _content(options)
     schema = StructType([StructField(content, BinaryType())])
-    plain = replace(options, payload=None, last_per_subject=False, batch_rows=min(options.batch_rows, size))
+    plain = replace(
+        options, payload=None, stream_pattern=None, last_per_subject=False, batch_rows=min(options.batch_rows, size)
+    )
     found: list[pa.Array] = []
-    for stream in options.streams:
+    for stream in streams:
         reader = JetStreamReader(schema, replace(plain, streams=(stream,)))
         rest = size
         for partition in reader.partitions():
@@ -88,7 +100,7 @@ def _sample(options: ReadOptions, payload: PayloadOptions) -> pa.BinaryArray:
     payloads = pa.concat_arrays(found) if found else pa.array([], pa.binary())
     if not len(payloads):
         raise ConfigError(
-            f"there is no message in {', '.join(options.streams)} to infer the fields of the payloads from; give a "
-            f"schema: {example_schema(options)}"
+            f"there is no message in {', '.join(streams) or f'a stream like {options.stream_pattern}'} to infer the "
+            f"fields of the payloads from; give a schema: {example_schema(options)}"
         )
     return payloads

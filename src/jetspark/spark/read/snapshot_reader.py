@@ -23,6 +23,7 @@ from jetspark.spark.read.dead_letters import ReadDeadLetters, check_dead_letters
 from jetspark.spark.read.entries import conversion_of, log_bad_records, plan_rows
 from jetspark.spark.read.filter_pushdown import PushedFilters, column_names, push_filters, selected_subjects
 from jetspark.spark.streams.buckets import EntrySelection, request_info, select_entries
+from jetspark.spark.streams.listing import streams_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,8 +70,16 @@ class SnapshotReader(DataSourceReader):
         ConfigError
             No stream takes the dead letters.
         """
-        check_dead_letters(self._options)
-        streams = [] if self._push.empty else self._options.streams
+        options = self._options
+        check_dead_letters(options)
+        streams = () if self._push.empty else options.streams
+        if options.stream_pattern is not None and not self._push.empty:
+            streams = call_with_connection(
+                options.server.connect,
+                lambda connection: streams_of(connection, options),
+                options.retry_timeout,
+                first_contact=True,
+            )
         return [
             SnapshotPartition(each, self._select_entries(each))
             for each in streams

@@ -5,8 +5,10 @@ A mirror stores the subjects of its origin, so the subjects are known only when 
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jetspark.jetstream import StreamConfig, StreamInfo
 from jetspark.jetstream.api import StreamInfoRequest
@@ -15,11 +17,14 @@ from jetspark.jetstream.key_value.config import check_stream
 from jetspark.jetstream.key_value.names import key_subjects
 from jetspark.jetstream.object_store.config import check_stream as check_object_stream
 from jetspark.spark.options.batch import ReadOptions
+from jetspark.spark.options.bucket import BucketOptions
 
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["EntrySelection", "expires_silently", "history_of", "request_info", "select_entries"]
+__all__ = ["EntrySelection", "history_of", "request_info", "select_entries", "warn_of_silent_expiry"]
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +110,23 @@ def history_of(info: StreamInfo) -> int:
     return history
 
 
-def expires_silently(config: StreamConfig) -> bool:
+def _expires_silently(config: StreamConfig) -> bool:
     """Whether values of a bucket expire without a marker, so that no row says so."""
     if config.subject_delete_marker_ttl:
         return False
     # A mirror copies the markers of its origin, but makes none for the messages that its own limit removes.
     return bool(config.max_age) or (bool(config.allow_msg_ttl) and config.mirror is None)
+
+
+def warn_of_silent_expiry(infos: Mapping[str, StreamInfo], bucket: BucketOptions | None) -> None:
+    """Warn if values of a bucket expire without a marker, and the rows of deleted keys are read."""
+    if bucket is None or not bucket.include_deletes:
+        return
+    for stream, info in infos.items():
+        if _expires_silently(info.config):
+            _log.warning(
+                "bucket %s (stream %s): values expire without a marker, so no row says that a key has expired; set "
+                "limit_marker_ttl of the bucket",
+                bucket.name,
+                stream,
+            )

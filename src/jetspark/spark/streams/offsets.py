@@ -19,7 +19,7 @@ No code here calls a server.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -163,7 +163,7 @@ def encode_ends(
     return {"streams": streams, "version": VERSION}
 
 
-def decode_offsets(document: Mapping[str, object], streams: Sequence[str]) -> dict[str, StreamOffset]:
+def decode_offsets(document: Mapping[str, object], streams: Collection[str] | None = None) -> dict[str, StreamOffset]:
     """Read a document that Spark passes back.
 
     Parameters
@@ -171,12 +171,12 @@ def decode_offsets(document: Mapping[str, object], streams: Sequence[str]) -> di
     document
         Result of `encode_offsets`, from this run or an earlier one.
     streams
-        Names in the option `stream`.
+        Streams that it must have; None allows any.
 
     Raises
     ------
     ConfigError
-        It is not a document of this source, has a newer version, or names other streams than the option.
+        It is not a document of this source, has a newer version, or has other streams.
     """
     version, entries = document.get("version"), document.get("streams")
     if not isinstance(version, int) or not isinstance(entries, dict):
@@ -186,10 +186,10 @@ def decode_offsets(document: Mapping[str, object], streams: Sequence[str]) -> di
             f"the checkpoint was written by a newer jetspark: its offsets have version {version}, but this one reads "
             f"up to {VERSION}; update jetspark"
         )
-    if set(entries) != set(streams):
+    if streams is not None and set(entries) != set(streams):
         raise ConfigError(
             f"the checkpoint is of stream {', '.join(sorted(entries))}, but option stream names {', '.join(streams)}; "
-            "the streams of a query cannot change: use a new checkpointLocation, or the former streams"
+            "use a new checkpointLocation, or the former streams"
         )
     try:
         return {name: _offset(each) for name, each in entries.items()}

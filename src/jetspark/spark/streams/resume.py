@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from jetspark.jetstream.times import format_rfc3339
@@ -9,7 +10,15 @@ from jetspark.spark.options.values import Position, PositionKind
 from jetspark.spark.streams.offsets import InitialSnapshot, StreamExtent, StreamOffset
 from jetspark.spark.streams.ranges import Loss, check_found
 
-__all__ = ["Truncation", "resume", "start_offset"]
+__all__ = [
+    "Truncation",
+    "batch_start",
+    "end_offsets",
+    "is_repositioned",
+    "resume",
+    "same_stream",
+    "start_offset",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +131,26 @@ def resume(
 def _reduced(snapshot: InitialSnapshot | None, last: int) -> InitialSnapshot | None:
     """Return the part of a snapshot that ends at a revision. Entries after it are changes."""
     return None if snapshot is None else replace(snapshot, revision=min(snapshot.revision, last))
+
+
+def same_stream(one: StreamOffset, other: StreamOffset) -> bool:
+    """Whether two offsets are in one stream, and not in two that had its name one after the other."""
+    return one.created_ns == other.created_ns
+
+
+def is_repositioned(at: StreamOffset, begin: StreamOffset) -> bool:
+    """Whether reading continues in another stream, or at sequences of this one that were read before."""
+    return not same_stream(at, begin) or at.next < begin.next
+
+
+def batch_start(begin: StreamOffset | None, end: StreamOffset) -> StreamOffset:
+    """Return the start of the micro-batch between two offsets; None for a stream that joins with it."""
+    start = end.start
+    if start is None:
+        start = end.next if begin is None else min(begin.next, end.next)
+    return StreamOffset(end.created_ns, start, ahead=end.ahead, snapshot=end.snapshot)
+
+
+def end_offsets(extents: Mapping[str, StreamExtent]) -> dict[str, StreamOffset]:
+    """Return the offsets at the ends of streams."""
+    return {stream: StreamOffset(each.created_ns, each.end) for stream, each in extents.items()}

@@ -7,15 +7,18 @@ because the address is probably wrong then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from jetspark.jetstream import StreamInfo
+from jetspark.jetstream.errors import StreamNotFoundError
 from jetspark.jetstream.times import time_ns
 from jetspark.spark.connections import call_with_connection
 from jetspark.spark.options.stream_read import StreamReadOptions
 from jetspark.spark.streams.buckets import request_info
+from jetspark.spark.streams.listing import StreamListing
 from jetspark.spark.streams.message_times import MessageTimes
 from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, has_replicas
 from jetspark.spark.streams.resume import Truncation
@@ -44,6 +47,13 @@ class StreamStates:
         self.infos: dict[str, StreamInfo] = {}
         self.extents: dict[str, StreamExtent] | None = None
         self._times = MessageTimes(options.read.server)
+        pattern = options.read.stream_pattern
+        self._listing = None if pattern is None else StreamListing(options.read.server, pattern, options.poll_interval)
+
+    def end_listing(self) -> None:
+        """Look for no more streams that match the pattern."""
+        if self._listing is not None:
+            self._listing.end()
 
     def refresh(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, StreamExtent]:
         """Ask the server for the state of all streams. Raises StreamNotFoundError, ConnectError, ...
@@ -52,16 +62,18 @@ class StreamStates:
         ----------
         reached
             Offsets that were reached. A leader that was just elected may not know them yet; then it is asked again.
+            Their streams are included, unless they do not exist and the options do not name them.
         """
         from jetspark.bulk.retry import RetryTimer
 
         timer = RetryTimer(self._options.read.retry_timeout)
-        self.infos = self._call_with_connection(self._request_infos)
+        offsets = reached or {}
+        self.infos = self._call_with_connection(partial(self._request_infos, offsets))
         while (
-            any(has_stale_leader(self.infos[stream], offset) for stream, offset in (reached or {}).items())
+            any(has_stale_leader(info, offsets[stream]) for stream, info in self.infos.items() if stream in offsets)
             and timer.wait()
         ):
-            self.infos = self._call_with_connection(self._request_infos)
+            self.infos = self._call_with_connection(partial(self._request_infos, offsets))
         read = self._options.read
         self.extents = {stream: StreamExtent.of(info, read.subjects) for stream, info in self.infos.items()}
         if read.objects is not None:  # chunks and descriptions are purged with each change of an object
@@ -99,9 +111,17 @@ class StreamStates:
         since = extent.end if reached.time_ns is None else self.sequence_at(extent.stream, reached.time_ns + 1)
         return Truncation(max(min(since, extent.end, reached.next - 1), extent.first), time)
 
-    def _request_infos(self, connection: Connection) -> dict[str, StreamInfo]:
+    def _request_infos(self, others: Iterable[str], connection: Connection) -> dict[str, StreamInfo]:
         read = self._options.read
-        return {stream: request_info(connection, read, stream) for stream in read.streams}
+        names = read.streams if self._listing is None else self._listing.names(connection)
+        infos = {}
+        for stream in dict.fromkeys((*names, *others)):
+            try:
+                infos[stream] = request_info(connection, read, stream)
+            except StreamNotFoundError:
+                if stream in read.streams:
+                    raise
+        return infos
 
     def _call_with_connection(self, ask: Callable[[Connection], T]) -> T:
         read = self._options.read

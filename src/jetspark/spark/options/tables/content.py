@@ -8,6 +8,7 @@ from typing import Final
 from jetspark.jetstream.key_value.names import check_filters
 from jetspark.spark.options.globs import parse_glob
 from jetspark.spark.options.option import NONE, Option, Use
+from jetspark.spark.options.stream_pattern import StreamPattern, parse_stream_pattern
 from jetspark.spark.options.values import (
     one_of,
     parse_boolean,
@@ -34,6 +35,7 @@ __all__ = [
     "READ_MODE",
     "RETRY_TIMEOUT",
     "STREAM",
+    "STREAM_PATTERN",
     "SUBJECT",
 ]
 
@@ -41,8 +43,13 @@ __all__ = [
 # fmt: off
 
 STREAM: Final = Option[tuple[str, ...]](
-    "stream", "list of names", parse_streams, (), "it, `bucket` or `objects` must be given",
+    "stream", "list of names", parse_streams, (), "it, `streamPattern`, `bucket` or `objects` must be given",
     "Name of the stream to read, or several names.", Use.READ, "subscribe"
+)
+STREAM_PATTERN: Final = Option[StreamPattern | None](
+    "streamPattern", "glob", parse_stream_pattern, None, NONE,
+    "Read all streams whose names match, instead of the option `stream`: `*` any text, `?` one character, `[a-z]`, "
+    "`[^a-z]`, `{EU,US}`. A streaming query finds new streams while it runs.", Use.READ, "subscribePattern",
 )
 SUBJECT: Final = Option[tuple[str, ...]](
     "subject", "list of subjects", parse_subjects, (), "everything",

@@ -17,6 +17,7 @@ from jetspark.spark.options.values import (
 
 __all__ = [
     "ALLOW_PURGE",
+    "ALLOW_REMOVED_STREAMS",
     "COMMIT_CONSUMER",
     "COMMIT_MODE",
     "INITIAL_SNAPSHOT",
@@ -60,6 +61,11 @@ INITIAL_SNAPSHOT: Final = Option[bool](
     "initialSnapshot", "true or false", parse_boolean, False, "false",
     "A new query begins with the newest entry of each key of the bucket, and continues with the changes.",
     Use.READ_STREAM,
+)
+ALLOW_REMOVED_STREAMS: Final = Option[bool](
+    "allowRemovedStreams", "true or false", parse_boolean, False, "false",
+    "Continue without a stream of the checkpoint that the options leave out, or that was deleted. Its position is "
+    "dropped.", Use.READ_STREAM,
 )
 COMMIT_MODE: Final = Option[str](
     "commitMode", "`none`, `consumer` or `purge`", one_of("none", "consumer", "purge"), "none", "`none`",
