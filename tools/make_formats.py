@@ -46,7 +46,8 @@ def _function(name: str, options: list[FormatOption]) -> Iterator[str]:
     yield "        Columns to decode or to encode."
     for option in options:
         yield f"    {keyword(option)}"
-        text = f"{option.meaning.rstrip('.')}. Default: {option.default_text or 'empty'}."
+        default = (option.default_text or "empty").replace("\\", "a backslash")
+        text = f"{option.meaning.rstrip('.')}. Default: {default}."
         yield textwrap.fill(text, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)
     yield "\n    Raises"
     yield "    ------"
@@ -63,6 +64,6 @@ def keyword(option: FormatOption) -> str:
 
 
 def _type(option: FormatOption) -> str:
-    if isinstance(option.default, bool):
+    if option.kind == "true or false":
         return "bool"
     return type(option.default).__name__ if isinstance(option.default, (int, float)) else "str"

@@ -45,3 +45,26 @@ def test_rows_become_the_json_of_to_json(spark: SparkSession) -> None:
     for options, texts in zip(JSON_OPTIONS, wanted, strict=True):
         ours = make_format("json", rows.schema, options).encode(rows).to_pylist()
         assert [payload.decode() for payload in ours] == texts, options
+
+
+CSV_OPTIONS: list[dict[str, str]] = [
+    {},
+    {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"},
+    {"quoteAll": "true", "nullValue": "NULL", "emptyValue": "EMPTY"},
+    {"escape": '"', "sep": ";", "nullValue": "-"},
+    {"escapeQuotes": "false", "sep": "||", "quote": "'"},
+    {"charToEscapeQuoteEscaping": "#", "sep": r"\t", "emptyValue": "'a,b'", "nullValue": 'q"'},
+    {"comment": "a", "dateFormat": "dd.MM.yyyy", "timestampFormat": "yyyy-MM-dd, HH:mm:ss", "timeZone": "Asia/Kolkata"},
+]
+
+
+@pytest.mark.spark
+def test_rows_become_the_csv_of_to_csv(spark: SparkSession) -> None:
+    names = [field.split()[0] for field in SCALARS.split(", ")]
+    frame = spark.createDataFrame(sample_rows(400, nested=False), SCALARS)
+    for columns in (["text", *(name for name in names if name != "text")], ["text", "day"]):
+        rows, wanted = encoded(frame.select(*columns), functions.to_csv, CSV_OPTIONS)
+        for options, texts in zip(CSV_OPTIONS, wanted, strict=True):
+            ours = make_format("csv", rows.schema, options).encode(rows).to_pylist()
+            different = [(our.decode(), text) for our, text in zip(ours, texts, strict=True) if our.decode() != text]
+            assert not different[:5], options

@@ -14,7 +14,7 @@ from jetspark.wire.argument_types import checks_arguments
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["avro_format", "json_format", "text_format"]
+__all__ = ["avro_format", "csv_format", "json_format", "text_format"]
 
 
 @checks_arguments()
@@ -74,7 +74,7 @@ def json_format(
     timestamp_format: str | None = None,
     timestamp_ntz_format: str | None = None,
     date_format: str | None = None,
-    enable_date_time_parsing_fallback: str | None = None,
+    enable_date_time_parsing_fallback: bool | None = None,
     allow_comments: bool | None = None,
     allow_single_quotes: bool | None = None,
     allow_unquoted_field_names: bool | None = None,
@@ -152,6 +152,116 @@ def json_format(
             maxNestingDepth=max_nesting_depth,
             maxNumLen=max_num_len,
             maxStringLen=max_string_len,
+        ),
+    )
+
+
+@checks_arguments()
+def csv_format(
+    schema: pa.Schema,
+    *,
+    time_zone: str | None = None,
+    timestamp_format: str | None = None,
+    timestamp_ntz_format: str | None = None,
+    date_format: str | None = None,
+    enable_date_time_parsing_fallback: bool | None = None,
+    sep: str | None = None,
+    delimiter: str | None = None,
+    quote: str | None = None,
+    escape: str | None = None,
+    char_to_escape_quote_escaping: str | None = None,
+    comment: str | None = None,
+    null_value: str | None = None,
+    empty_value: str | None = None,
+    nan_value: str | None = None,
+    positive_inf: str | None = None,
+    negative_inf: str | None = None,
+    ignore_leading_white_space: bool | None = None,
+    ignore_trailing_white_space: bool | None = None,
+    quote_all: bool | None = None,
+    escape_quotes: bool | None = None,
+    max_columns: int | None = None,
+) -> PayloadFormat:
+    """Return the format `csv`. An option that is None has its default.
+
+    Parameters
+    ----------
+    schema
+        Columns to decode or to encode.
+    time_zone
+        The time zone of times whose text has none. Default: UTC; in Spark: the time zone of the session.
+    timestamp_format
+        The pattern of timestamps with time zone. Default: the formats of Spark's cast.
+    timestamp_ntz_format
+        The pattern of timestamps without time zone. Default: the formats of Spark's cast.
+    date_format
+        The pattern of dates. Default: the formats of Spark's cast.
+    enable_date_time_parsing_fallback
+        Whether times and dates that do not fit the pattern are read in the formats of old versions of Spark.
+        Default: true without a pattern, false with one.
+    sep
+        What separates the fields of a record. Default: a comma.
+    delimiter
+        Another name of sep. Default: a comma.
+    quote
+        The quote of values; empty for none. Default: ".
+    escape
+        What stands before a quote within a value. Default: a backslash.
+    char_to_escape_quote_escaping
+        What stands before an escape within a value in quotes. Default: that of escape, if it is not the quote.
+    comment
+        Records that begin with it have no fields. Default: none.
+    null_value
+        The text of null. Default: empty.
+    empty_value
+        The text of an empty string. Default: empty in reads, two quotes in writes.
+    nan_value
+        The text of the number NaN, in reads. Default: NaN.
+    positive_inf
+        The text of infinity, in reads. Default: Inf.
+    negative_inf
+        The text of negative infinity, in reads. Default: -Inf.
+    ignore_leading_white_space
+        Whether values lose the spaces at their start. Default: false in reads, true in writes.
+    ignore_trailing_white_space
+        Whether values lose the spaces at their end. Default: false in reads, true in writes.
+    quote_all
+        Whether a write puts all values into quotes. Default: false.
+    escape_quotes
+        Whether a write puts values that have quotes into quotes. Default: true.
+    max_columns
+        The most fields of a record. Default: 20480.
+
+    Raises
+    ------
+    ConfigError
+        An option has a wrong value, or the format cannot give a column of the schema.
+    """
+    return make_format(
+        "csv",
+        schema,
+        given_options(
+            timeZone=time_zone,
+            timestampFormat=timestamp_format,
+            timestampNTZFormat=timestamp_ntz_format,
+            dateFormat=date_format,
+            enableDateTimeParsingFallback=enable_date_time_parsing_fallback,
+            sep=sep,
+            delimiter=delimiter,
+            quote=quote,
+            escape=escape,
+            charToEscapeQuoteEscaping=char_to_escape_quote_escaping,
+            comment=comment,
+            nullValue=null_value,
+            emptyValue=empty_value,
+            nanValue=nan_value,
+            positiveInf=positive_inf,
+            negativeInf=negative_inf,
+            ignoreLeadingWhiteSpace=ignore_leading_white_space,
+            ignoreTrailingWhiteSpace=ignore_trailing_white_space,
+            quoteAll=quote_all,
+            escapeQuotes=escape_quotes,
+            maxColumns=max_columns,
         ),
     )
 

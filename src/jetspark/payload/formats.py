@@ -27,6 +27,7 @@ __all__ = [
 FORMATS: Final[Mapping[str, str]] = {
     "avro": "jetspark.payload.avro",
     "json": "jetspark.payload.json.format",
+    "csv": "jetspark.payload.csv.format",
     "text": "jetspark.payload.text",
 }
 """The module of each format. Its function create(schema, options) returns the format."""

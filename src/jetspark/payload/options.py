@@ -100,25 +100,32 @@ def _switch(name: str, formats: tuple[str, ...], default: bool, meaning: str) ->
     return FormatOption(name, formats, "true or false", parse_boolean, default, str(default).lower(), meaning)
 
 
+def _optional_switch(name: str, formats: tuple[str, ...], meaning: str) -> FormatOption:
+    def parse(text: str) -> str:
+        return str(parse_boolean(text)).lower()
+
+    return FormatOption(name, formats, "true or false", parse, "", "false in reads, true in writes", meaning)
+
+
 FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = (
     FormatOption(
-        "timeZone", ("json",), "time zone", parse_time_zone, "UTC", "UTC; in Spark: the time zone of the session",
+        "timeZone", ("json", "csv"), "time zone", parse_time_zone, "UTC", "UTC; in Spark: the time zone of the session",
         "The time zone of times whose text has none.",
     ),
     FormatOption(
-        "timestampFormat", ("json",), "pattern", str, "", "the formats of Spark's cast",
+        "timestampFormat", ("json", "csv"), "pattern", str, "", "the formats of Spark's cast",
         "The pattern of timestamps with time zone.",
     ),
     FormatOption(
-        "timestampNTZFormat", ("json",), "pattern", str, "", "the formats of Spark's cast",
+        "timestampNTZFormat", ("json", "csv"), "pattern", str, "", "the formats of Spark's cast",
         "The pattern of timestamps without time zone.",
     ),
     FormatOption(
-        "dateFormat", ("json",), "pattern", str, "", "the formats of Spark's cast",
+        "dateFormat", ("json", "csv"), "pattern", str, "", "the formats of Spark's cast",
         "The pattern of dates.",
     ),
     FormatOption(
-        "enableDateTimeParsingFallback", ("json",), "true or false", lambda text: str(parse_boolean(text)).lower(), "",
+        "enableDateTimeParsingFallback", ("json", "csv"), "true or false", lambda text: str(parse_boolean(text)).lower(), "",
         "true without a pattern, false with one",
         "Whether times and dates that do not fit the pattern are read in the formats of old versions of Spark.",
     ),
@@ -141,6 +148,30 @@ FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = (
     ),
     FormatOption(
         "maxStringLen", ("json",), "number", parse_count, 20_000_000, "20000000", "The longest text, in characters.",
+    ),
+    FormatOption("sep", ("csv",), "text", str, "", "a comma", "What separates the fields of a record."),
+    FormatOption("delimiter", ("csv",), "text", str, "", "a comma", "Another name of sep."),
+    FormatOption("quote", ("csv",), "character", str, '"', '"', "The quote of values; empty for none."),
+    FormatOption("escape", ("csv",), "character", str, "\\", "\\", "What stands before a quote within a value."),
+    FormatOption(
+        "charToEscapeQuoteEscaping", ("csv",), "character", str, "", "that of escape, if it is not the quote",
+        "What stands before an escape within a value in quotes.",
+    ),
+    FormatOption("comment", ("csv",), "character", str, "", "none", "Records that begin with it have no fields."),
+    FormatOption("nullValue", ("csv",), "text", str, "", "empty", "The text of null."),
+    FormatOption(
+        "emptyValue", ("csv",), "text", str, "\0", "empty in reads, two quotes in writes",
+        "The text of an empty string.",
+    ),
+    FormatOption("nanValue", ("csv",), "text", str, "NaN", "NaN", "The text of the number NaN, in reads."),
+    FormatOption("positiveInf", ("csv",), "text", str, "Inf", "Inf", "The text of infinity, in reads."),
+    FormatOption("negativeInf", ("csv",), "text", str, "-Inf", "-Inf", "The text of negative infinity, in reads."),
+    _optional_switch("ignoreLeadingWhiteSpace", ("csv",), "Whether values lose the spaces at their start."),
+    _optional_switch("ignoreTrailingWhiteSpace", ("csv",), "Whether values lose the spaces at their end."),
+    _switch("quoteAll", ("csv",), False, "Whether a write puts all values into quotes."),
+    _switch("escapeQuotes", ("csv",), True, "Whether a write puts values that have quotes into quotes."),
+    FormatOption(
+        "maxColumns", ("csv",), "number", parse_count, 20480, "20480", "The most fields of a record.",
     ),
     FormatOption(
         "avroSchema", ("avro",), "JSON", str, "", "none",

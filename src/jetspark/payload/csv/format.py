@@ -1,0 +1,123 @@
+"""The format CSV: plain records are cut all at once, the others one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jetspark.payload.csv.columns import column_reader
+from jetspark.payload.csv.encode import CsvEncoder
+from jetspark.payload.csv.options import CsvOptions
+from jetspark.payload.csv.records import RecordReader
+from jetspark.payload.formats import BadRecord, Decoded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jetspark.payload.options import FormatOptions
+
+__all__ = ["CsvFormat", "create"]
+
+_SHOWN: Final = 50
+_SPACES: Final = "".join(map(chr, range(33)))
+_NONE: Final = "\0"
+
+
+class CsvFormat:
+    """CSV records as rows; see `PayloadFormat`."""
+
+    def __init__(self, schema: pa.Schema, options: FormatOptions) -> None:
+        self.schema = schema
+        self._formats = options
+        self._options = CsvOptions.of(options)
+        self._records = RecordReader(self._options)
+        self._columns = [column_reader(field, self._options, options) for field in schema]
+
+    def __reduce__(self) -> tuple[Callable[..., CsvFormat], tuple[pa.Schema, FormatOptions]]:
+        """Pickle schema and options."""
+        return CsvFormat, (self.schema, self._formats)
+
+    def decode(self, payloads: pa.BinaryArray) -> Decoded:
+        """Decode payloads as Spark's from_csv does."""
+        texts = _as_text(payloads)
+        cells, faults = self._cells(texts)
+        arrays = []
+        for reader, field, column in zip(self._columns, self.schema, cells, strict=True):
+            values, bad = reader.column(column)
+            arrays.append(values)
+            for row, text in bad.items():
+                faults.setdefault(row, f"field {field.name!r}: {text[:_SHOWN]!r} is no {field.type}")
+        bad_records = [BadRecord(row, faults[row]) for row in sorted(faults)]
+        if not arrays:
+            rows = pa.RecordBatch.from_struct_array(pa.array([{}] * len(payloads), pa.struct([])))
+            return Decoded(rows, bad_records)
+        return Decoded(pa.RecordBatch.from_arrays(arrays, schema=self.schema), bad_records)
+
+    def encode(self, rows: pa.RecordBatch) -> pa.BinaryArray:
+        """Encode rows as Spark's to_csv does."""
+        return CsvEncoder(self.schema, self._formats).encode(rows)
+
+    def _cells(self, texts: pa.StringArray) -> tuple[list[pa.StringArray], dict[int, str]]:
+        """Return the texts of the columns, null where there is no value, and why rows are bad."""
+        width = len(self.schema)
+        plain = self._plain_rows(texts)
+        others = np.flatnonzero(~plain)
+        cut = texts if not len(others) else pc.if_else(pa.array(plain), texts, None)
+        lists = pc.split_pattern(cut, self._options.separator)
+        counts = np.asarray(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)
+        values = self._trimmed(lists.flatten())
+        values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
+        read = [self._records.read(text) for text in texts.take(pa.array(others)).to_pylist()] if len(others) else []
+        firsts = np.concatenate([[0], np.cumsum(counts)])[:-1]
+        if read:
+            lengths = np.array([len(fields or ()) for fields in read], np.int64)
+            counts[others], firsts[others] = lengths, len(values) + np.cumsum(lengths) - lengths
+            more = pa.array([field for fields in read for field in fields or ()], pa.string())
+            values = pa.concat_arrays([values, more])
+        values = pc.if_else(pc.equal(values, self._options.null_value), pa.scalar(None, pa.string()), values)
+        cells = [values.take(pa.array(firsts + at, mask=counts <= at)) for at in range(width)]
+        given = np.asarray(texts.is_valid())
+        faults = {int(row): _wrong_count(int(counts[row]), width) for row in np.flatnonzero(given & (counts != width))}
+        return cells, faults
+
+    def _plain_rows(self, texts: pa.StringArray) -> NDArray[np.bool_]:
+        """Return which records are one line without quotes; null counts as one."""
+        plain = np.asarray(pc.fill_null(pc.greater(pc.binary_length(texts), 0), True))
+        for sign in (self._options.quote, "\n"):
+            if sign != _NONE:
+                plain &= ~np.asarray(pc.fill_null(pc.match_substring(texts, sign), False))
+        if self._options.trim_end and self._options.empty_value:  # at the end of a text, spaces are an empty value
+            plain &= ~np.asarray(
+                pc.fill_null(pc.ends_with(pc.utf8_rtrim(texts, _SPACES), self._options.separator), False)
+            )
+        if self._options.comment != _NONE:
+            plain &= ~np.asarray(pc.fill_null(pc.starts_with(texts, self._options.comment), False))
+        return plain
+
+    def _trimmed(self, values: pa.StringArray) -> pa.StringArray:
+        if self._options.trim_start:
+            values = pc.utf8_ltrim(values, _SPACES)
+        return pc.utf8_rtrim(values, _SPACES) if self._options.trim_end else values
+
+
+def _as_text(payloads: pa.BinaryArray) -> pa.StringArray:
+    try:
+        return payloads.cast(pa.string())
+    except pa.ArrowInvalid:
+        values: Sequence[bytes | None] = payloads.to_pylist()
+        return pa.array([None if value is None else value.decode("utf-8", "replace") for value in values], pa.string())
+
+
+def _wrong_count(count: int, width: int) -> str:
+    if not count:
+        return "the payload has no record"
+    return f"the record has {count} field{'s' * (count > 1)}, and the schema has {width}"
+
+
+def create(schema: pa.Schema, options: FormatOptions) -> CsvFormat:
+    """Return the format. Raises ConfigError if CSV cannot give a column of the schema."""
+    return CsvFormat(schema, options)
