@@ -17,7 +17,7 @@ OPTIONS: Final[list[dict[str, str]]] = [
     {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"},
     {"escape": '"'},
     {"sep": ";", "quote": "'", "comment": "#", "nullValue": "NULL"},
-    {"sep": "||", "emptyValue": "EMPTY", "nullValue": "-"},
+    {"sep": "||", "nullValue": "-"},
     {"delimiter": r"\t", "quote": ""},
     {"charToEscapeQuoteEscaping": "#", "emptyValue": "none", "ignoreLeadingWhiteSpace": "true"},
     {"dateFormat": "dd/MM/yyyy", "timestampFormat": "yyyy/MM/dd HH:mm:ss", "timestampNTZFormat": "dd.MM.yyyy H:m",
@@ -25,19 +25,21 @@ OPTIONS: Final[list[dict[str, str]]] = [
 ]  # fmt: skip
 
 _PIECES: Final = (
-    "a", "b", "1", ",", ",", ",", ";", "|", "||", '"', '"', '""', "'", "\\", '\\"', "\\\\", " ", " ", "\t", "\n", "\r",
+    "a", "b", "1", ",", ",", ",", ";", "||", '"', '"', '""', "'", "\\", '\\"', "\\\\", " ", " ", "\t", "\n", "\r",
     "#", "NULL", "-", "\u00e9", "\U0001f600", '"x"', '"x,y"', '"x\\"y"', '"x""y"', '" x "', '"a\nb"', '","', "x",
 )  # fmt: skip
+_FIELDS: Final = ("a", "", " b ", '"x"', '"x||y"', '"x\\"y"', '""', '" "', "-", "a\nb", '"a\nb"', "|", "a,b", "\u00e9")
 _VALUES: Final[dict[str, tuple[str, ...]]] = {
     "boolean": ("true", "false", "TRUE", "False", "t", "1", "yes", " true"),
     "whole": (
         "0", "1", "-1", "+7", "007", "127", "128", "-128", "-129", "32767", "32768", "2147483647", "2147483648",
-        "9223372036854775807", "9223372036854775808", "-9223372036854775808", "1.0", " 1", "1 ", "1e3", "\u0663", "--1", "",
-        "-0", "0x10", "1_000", "99999999999999999999",
+        "9223372036854775807", "9223372036854775808", "-9223372036854775808", "1.0", " 1", "1 ", "1e3", "\u0663", "--1",
+        "", "-0", "0x10", "1_000", "99999999999999999999",
     ),
     "float": (
         "0", "1.5", "-1.5", ".5", "5.", "1e3", "1E-3", "1e400", "-1e400", "NaN", "nan", "Inf", "-Inf", "inf", "-inf",
-        "Infinity", "+Infinity", "-Infinity", "1f", "2.5d", " 1.5 ", "0x1p3", "0x1.8p1f", "1e", "e1", "1,5", "-0", "-0.0",
+        "Infinity", "+Infinity", "-Infinity", "1f", "2.5d", " 1.5 ", "0x1p3", "0x1.8p1f", "1e", "e1", "1,5", "-0",
+        "-0.0",
         "16777217", "0.1", "123456789.123456789", "4.9e-324", "1e-400", "3.4028236e38", "\u06601", "1_0",
         "1.00000017881393421514957253748434595763683319091796875001",
     ),
@@ -62,21 +64,25 @@ _VALUES: Final[dict[str, tuple[str, ...]]] = {
     "text": ("a", "", " ", "x y", "null", "NULL", "\u00e9"),
 }  # fmt: skip
 _KINDS: Final = (
-    "boolean", "whole", "whole", "whole", "whole", "float", "float", "text", "decimal", "decimal", "date", "time", "time",
-    "text",
+    "boolean", "whole", "whole", "whole", "whole", "float", "float", "text", "decimal", "decimal", "date", "time",
+    "time", "text",
 )  # fmt: skip
 
 
-def text_payloads(count: int, seed: int = 7) -> list[bytes | None]:
+def text_payloads(count: int, separator: str, seed: int) -> list[bytes | None]:
     """Return payloads of random pieces: quotes, escapes, separators, line feeds and broken UTF-8."""
     chance = random.Random(seed)
     made: list[bytes | None] = [None, b"", b"a,b,c", b'"a","b","c"', b"a,b\xff,c", b"\xc3\x28,\xe2\x82,\xf0\x9f\x98"]
     while len(made) < count:
-        made.append("".join(chance.choice(_PIECES) for _ in range(chance.randrange(1, 12))).encode())
+        if len(separator) == 1:
+            text = "".join(chance.choice(_PIECES) for _ in range(chance.randrange(1, 12)))
+        else:  # there, broken quotes are read in another way
+            text = separator.join(chance.choice(_FIELDS) for _ in range(chance.randrange(2, 5)))
+        made.append(text.encode())
     return made[:count]
 
 
-def typed_payloads(count: int, separator: str, seed: int = 7) -> list[bytes | None]:
+def typed_payloads(count: int, separator: str, seed: int) -> list[bytes | None]:
     """Return records with values of all types, most of them good; some have too few or too many fields."""
     chance = random.Random(seed)
     made: list[bytes | None] = []

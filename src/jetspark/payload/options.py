@@ -125,8 +125,8 @@ FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = (
         "The pattern of dates.",
     ),
     FormatOption(
-        "enableDateTimeParsingFallback", ("json", "csv"), "true or false", lambda text: str(parse_boolean(text)).lower(), "",
-        "true without a pattern, false with one",
+        "enableDateTimeParsingFallback", ("json", "csv"), "true or false",
+        lambda text: str(parse_boolean(text)).lower(), "", "true without a pattern, false with one",
         "Whether times and dates that do not fit the pattern are read in the formats of old versions of Spark.",
     ),
     _switch("allowComments", ("json",), False, "Whether comments as in Java and C++ are ignored."),

@@ -94,7 +94,7 @@ def column_reader(field: pa.Field, options: CsvOptions, formats: FormatOptions) 
         words = {options.nan: math.nan, options.infinity: math.inf, options.negative_infinity: -math.inf}
         return ColumnReader(kind, lambda text: _float(text, words, single), None if single else _floats(words, kind))
     if types.is_decimal128(kind) and kind.scale >= 0:
-        return ColumnReader(kind, lambda text: to_decimal(text, kind.precision, kind.scale))
+        return ColumnReader(kind, lambda text: to_decimal(text.replace(",", ""), kind.precision, kind.scale))
     if types.is_date32(kind):
         return _dates(kind, formats)
     if types.is_timestamp(kind):

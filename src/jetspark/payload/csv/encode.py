@@ -55,31 +55,35 @@ class CsvEncoder:
     def _cells(self, column: pa.Array, *, first: bool) -> pa.StringArray:
         options = self._options
         texts = self._texts(column)
-        trimmed = texts if options.trim_start is False else pc.utf8_ltrim(texts, _SPACES)
-        trimmed = trimmed if options.trim_end is False else pc.utf8_rtrim(trimmed, _SPACES)
-        cells = self._in_quotes(texts, trimmed, first=first)
+        begun = texts if options.trim_start is False else pc.utf8_ltrim(texts, _SPACES)
+        trimmed = begun if options.trim_end is False else pc.utf8_rtrim(begun, _SPACES)
+        cells = self._in_quotes(trimmed, self._need_quotes(texts, begun, first=first))
         empty = self._constant('""' if options.empty_value is None else options.empty_value, first=first)
         cells = pc.if_else(pc.equal(trimmed, ""), empty, cells)
         return pc.fill_null(cells, self._constant(options.null_value, first=first)) if column.null_count else cells
 
-    def _in_quotes(self, texts: pa.StringArray, trimmed: pa.StringArray, *, first: bool) -> pa.StringArray:
-        """Put the texts that need it into quotes."""
-        options, quote = self._options, self._options.quote
-        needed = pc.starts_with(trimmed, quote)
-        for sign in (options.separator, "\n", "\r", *((quote,) if options.escape_quotes else ())):
-            needed = pc.or_(needed, pc.match_substring(trimmed, sign))
+    def _need_quotes(self, texts: pa.StringArray, begun: pa.StringArray, *, first: bool) -> pa.BooleanArray:
+        """Return which values need quotes; of spaces that a write leaves out, those at the end count, too."""
+        options = self._options
+        if options.quote_all:
+            return pc.is_valid(texts)
+        needed = pc.starts_with(begun, options.quote)
+        for sign in (options.separator, "\n", "\r", *((options.quote,) if options.escape_quotes else ())):
+            needed = pc.or_(needed, pc.match_substring(begun, sign))
         if first:
             comment = _COMMENT if options.comment == _NONE else options.comment
             needed = pc.or_(needed, pc.starts_with(texts, comment))
-        if options.quote_all:
-            needed = pc.is_valid(texts)
+        return needed
+
+    def _in_quotes(self, texts: pa.StringArray, needed: pa.BooleanArray) -> pa.StringArray:
         if not pc.any(needed, min_count=0).as_py():
-            return trimmed
-        escaped = trimmed
+            return texts
+        options, quote = self._options, self._options.quote
+        escaped = texts
         if options.escape_escape != _NONE and options.escape != quote:
             escaped = pc.replace_substring(escaped, options.escape, options.escape_escape + options.escape)
         escaped = pc.replace_substring(escaped, quote, options.escape.replace(_NONE, "") + quote)
-        return pc.if_else(needed, pc.binary_join_element_wise(quote, escaped, quote, ""), trimmed)
+        return pc.if_else(needed, pc.binary_join_element_wise(quote, escaped, quote, ""), texts)
 
     def _constant(self, text: str, *, first: bool) -> str:
         """Return the text for null or for an empty string, in quotes if it needs them."""
@@ -87,7 +91,7 @@ class CsvEncoder:
         if len(text) > 1 and text.startswith(quote) and text.endswith(quote):
             return text
         texts = pa.array([text])
-        return str(self._in_quotes(texts, texts, first=first)[0])
+        return str(self._in_quotes(texts, self._need_quotes(texts, texts, first=first))[0])
 
     def _texts(self, column: pa.Array) -> pa.StringArray:
         kind, types = column.type, pa.types

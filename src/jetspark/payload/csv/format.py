@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -87,13 +88,11 @@ class CsvFormat:
     def _plain_rows(self, texts: pa.StringArray) -> NDArray[np.bool_]:
         """Return which records are one line without quotes; null counts as one."""
         plain = np.asarray(pc.fill_null(pc.greater(pc.binary_length(texts), 0), True))
-        for sign in (self._options.quote, "\n"):
-            if sign != _NONE:
-                plain &= ~np.asarray(pc.fill_null(pc.match_substring(texts, sign), False))
-        if self._options.trim_end and self._options.empty_value:  # at the end of a text, spaces are an empty value
-            plain &= ~np.asarray(
-                pc.fill_null(pc.ends_with(pc.utf8_rtrim(texts, _SPACES), self._options.separator), False)
-            )
+        for sign in {self._options.quote, _NONE}:
+            plain &= ~np.asarray(pc.fill_null(pc.match_substring(texts, sign), False))
+        if self._options.trim_end and self._options.empty_value:  # spaces at the end of a text are an empty value
+            ends = pc.match_substring_regex(texts, rf"(?:^|{re.escape(self._options.separator)})[\x00- ]+$")
+            plain &= ~np.asarray(pc.fill_null(ends, False))
         if self._options.comment != _NONE:
             plain &= ~np.asarray(pc.fill_null(pc.starts_with(texts, self._options.comment), False))
         return plain

@@ -9,7 +9,8 @@ from jetspark.payload.csv.options import CsvOptions
 
 __all__ = ["RecordReader"]
 
-_NEW_LINE: Final = "\n"
+_END: Final = "\0"
+"""What ends a record: Spark's from_csv takes line feeds as any other character."""
 _NONE: Final = "\0"
 
 
@@ -26,21 +27,21 @@ class RecordReader:
         self._empty = options.empty_value or ""
         self._trim_start = bool(options.trim_start)
         self._trim_end = bool(options.trim_end)
-        self._end = re.compile(f"{re.escape(options.separator)}|\n")
+        self._end = re.compile(f"{re.escape(options.separator)}|{_END}")
         special = {sign for sign in (self._quote, self._escape, self._escape_escape) if sign != _NONE} or {_NONE}
         self._special = re.compile(f"[{''.join(map(re.escape, sorted(special)))}]")
 
     def read(self, text: str) -> list[str] | None:
         """Return the fields of the first record of a text; None if it has none."""
         at, fields = 0, list[str]()
-        while text.startswith(_NEW_LINE, at):
+        while text.startswith(_END, at):
             at += 1
         if at == len(text) or (self._comment != _NONE and text[at] == self._comment):
             return None
         while True:
             if self._trim_start:
                 at = self._skip_spaces(text, at, self._quote)
-            if at == len(text) or text[at] == _NEW_LINE:
+            if at == len(text) or text[at] == _END:
                 fields.append(self._null)
                 return fields
             if text.startswith(self._separator, at):
@@ -50,7 +51,7 @@ class RecordReader:
             else:
                 value, at = self._plain(text, at)
             fields.append(value)
-            if at == len(text) or text[at] == _NEW_LINE:
+            if at == len(text) or text[at] == _END:
                 return fields
             at += len(self._separator)
 
@@ -58,7 +59,7 @@ class RecordReader:
         while (
             at < len(text)
             and text[at] <= " "
-            and text[at] not in (_NEW_LINE, stop)
+            and text[at] not in (_END, stop)
             and not text.startswith(self._separator, at)
         ):
             at += 1
@@ -68,6 +69,8 @@ class RecordReader:
         """Return the value that begins at a place and has no quote, and where it ends."""
         end = self._end_of(text, at)
         value = _trimmed(text[at:end]) if self._trim_end else text[at:end]
+        if end == len(text) and len(self._separator) > 1 and value.endswith(self._quote):
+            value += self._quote  # Spark's parser does so at the end of the text
         return value or (self._empty if end == len(text) else self._null), end
 
     def _quoted(self, text: str, start: int) -> tuple[str, int]:
@@ -90,7 +93,9 @@ class RecordReader:
                 while text.startswith(self._quote, at):  # of quotes in a row, all but one belong to the value
                     parts.append(self._quote)
                     at += 1
-                return self._closed("".join(parts), text, at)
+                if at == len(text) or text[at] != self._escape:
+                    return self._closed("".join(parts), text, at)
+                at = self._after_quote_and_escape(parts, text, at)
             else:
                 if sign == self._escape and following:
                     parts.append(sign)
@@ -102,7 +107,7 @@ class RecordReader:
     def _closed(self, value: str, text: str, at: int) -> tuple[str, int]:
         """Return a value after whose last quote the text goes on at a place, and where it ends."""
         after = self._skip_spaces(text, at)
-        if after == len(text) or text[after] == _NEW_LINE or text.startswith(self._separator, after):
+        if after == len(text) or text[after] == _END or text.startswith(self._separator, after):
             return value or self._empty, after
         # Other text follows, so the quotes were none: all of it is the value.
         end = self._end_of(text, after + 1)
@@ -113,6 +118,40 @@ class RecordReader:
         if spaced and open_quote and end == len(text):
             whole += self._quote  # Spark's parser does so at the end of the text
         return whole, end
+
+    def _after_quote_and_escape(self, parts: list[str], text: str, at: int) -> int:
+        """Add what follows a quote that an escape follows; return where the value in quotes goes on.
+
+        Spark's parser reads up to the next separator, drops it, and believes to be in quotes again.
+        """
+        quote, escape = self._quote, self._escape
+        parts.append(quote)
+        before, repeats = escape, 1
+        while at < len(text):
+            sign = text[at]
+            if sign == _END or text.startswith(self._separator, at):
+                at += 1 if sign == _END else len(self._separator)
+                before, repeats = "", repeats - 1
+                if not repeats:
+                    break
+                continue
+            if sign not in {quote, escape}:
+                parts.append(quote + sign if before == quote else sign)
+            elif sign == escape and before == self._escape_escape:
+                parts.append(escape)
+                sign = ""
+            elif before == escape:
+                parts.append(sign)
+                sign = "" if sign == quote else sign
+            elif before == quote and sign == quote:
+                parts.append(quote)
+            elif before == quote:
+                parts.append(quote + escape)
+                repeats += 1
+                sign = "" if escape == self._escape_escape else sign
+            before = sign
+            at += 1
+        return at
 
     def _end_of(self, text: str, at: int) -> int:
         match = self._end.search(text, at)
