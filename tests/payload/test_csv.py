@@ -15,6 +15,7 @@ from jetspark.errors import ConfigError
 from jetspark.payload import csv_format, make_format
 from jetspark.payload.csv.options import CsvOptions
 from jetspark.payload.csv.records import RecordReader
+from jetspark.payload.formats import infer_schema
 from jetspark.payload.options import parse_format_options
 
 
@@ -162,6 +163,16 @@ def test_rows_become_records_that_are_read_again() -> None:
 def test_wrong_options_are_refused(options: dict[str, str], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         make_format("csv", pa.schema([("a", pa.string())]), options)
+
+
+def test_fields_are_inferred_from_a_sample() -> None:
+    payloads = [b"1,1,2020-01-02,x,true,,3000000000", b"2,1.5,2020-01-02T03:04:05Z,1,false,,1,more", b"x", None, b""]
+    schema = infer_schema("csv", pa.array(payloads[:2], pa.binary()))
+    kinds = [pa.int32(), pa.float64(), pa.timestamp("us", "UTC"), pa.string(), pa.bool_(), pa.string(), pa.int64()]
+    assert schema == pa.schema([(f"_c{at}", kind) for at, kind in enumerate(kinds)])
+    assert infer_schema("csv", pa.array(payloads, pa.binary())).field("_c0").type == pa.string()
+    with pytest.raises(ConfigError, match="no payload has a CSV record"):
+        infer_schema("csv", pa.array(payloads[3:], pa.binary()))
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct([("x", pa.int64())]), pa.duration("us")], ids=str)

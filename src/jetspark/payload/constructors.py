@@ -200,15 +200,16 @@ def csv_format(
         Whether times and dates that do not fit the pattern are read in the formats of old versions of Spark.
         Default: true without a pattern, false with one.
     sep
-        What separates the fields of a record. Default: a comma.
+        The text between the fields of a record. Default: a comma.
     delimiter
         Another name of sep. Default: a comma.
     quote
         The quote of values; empty for none. Default: ".
     escape
-        What stands before a quote within a value. Default: a backslash.
+        The character before a quote within a value. Default: a backslash.
     char_to_escape_quote_escaping
-        What stands before an escape within a value in quotes. Default: that of escape, if it is not the quote.
+        The character before an escape within a value in quotes. Default: that of escape, if it is not the
+        quote.
     comment
         Records that begin with it have no fields. Default: none.
     null_value

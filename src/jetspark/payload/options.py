@@ -149,13 +149,13 @@ FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = (
     FormatOption(
         "maxStringLen", ("json",), "number", parse_count, 20_000_000, "20000000", "The longest text, in characters.",
     ),
-    FormatOption("sep", ("csv",), "text", str, "", "a comma", "What separates the fields of a record."),
+    FormatOption("sep", ("csv",), "text", str, "", "a comma", "The text between the fields of a record."),
     FormatOption("delimiter", ("csv",), "text", str, "", "a comma", "Another name of sep."),
     FormatOption("quote", ("csv",), "character", str, '"', '"', "The quote of values; empty for none."),
-    FormatOption("escape", ("csv",), "character", str, "\\", "\\", "What stands before a quote within a value."),
+    FormatOption("escape", ("csv",), "character", str, "\\", "\\", "The character before a quote within a value."),
     FormatOption(
         "charToEscapeQuoteEscaping", ("csv",), "character", str, "", "that of escape, if it is not the quote",
-        "What stands before an escape within a value in quotes.",
+        "The character before an escape within a value in quotes.",
     ),
     FormatOption("comment", ("csv",), "character", str, "", "none", "Records that begin with it have no fields."),
     FormatOption("nullValue", ("csv",), "text", str, "", "empty", "The text of null."),

@@ -47,10 +47,8 @@ class ColumnReader:
         Type of the column.
     read
         Reads one value; None if the text is none. It returns what `pyarrow.array` takes.
-    form
-        Pattern of the texts that `cast` takes.
     cast
-        Reads all values at once, and says which rows have another form.
+        Reads all values of the usual form at once, and says which rows have another form.
     """
 
     kind: pa.DataType

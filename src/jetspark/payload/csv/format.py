@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jetspark.jetstream.errors import ConfigError
 from jetspark.payload.csv.columns import column_reader
 from jetspark.payload.csv.encode import CsvEncoder
 from jetspark.payload.csv.options import CsvOptions
@@ -21,7 +22,18 @@ if TYPE_CHECKING:
 
     from jetspark.payload.options import FormatOptions
 
-__all__ = ["CsvFormat", "create"]
+__all__ = ["TYPES", "CsvFormat", "create", "infer_schema"]
+
+TYPES: Final = (
+    pa.int32(),
+    pa.int64(),
+    pa.float64(),
+    pa.date32(),
+    pa.timestamp("us", "UTC"),
+    pa.bool_(),
+    pa.string(),
+)
+"""Types that fields may be inferred to have, the narrowest first."""
 
 _SHOWN: Final = 50
 _SPACES: Final = "".join(map(chr, range(33)))
@@ -115,6 +127,32 @@ def _wrong_count(count: int, width: int) -> str:
     if not count:
         return "the payload has no record"
     return f"the record has {count} field{'s' * (count > 1)}, and the schema has {width}"
+
+
+def infer_schema(payloads: pa.BinaryArray | None, options: FormatOptions) -> pa.Schema:
+    """Return fields named as Spark does, from _c0 on, for the fields of the first record.
+
+    Each has the first type of `TYPES` that reads all of its values. Raises ConfigError without a record.
+    """
+    csv = CsvOptions.of(options)
+    texts = [] if payloads is None else _as_text(payloads).drop_null().to_pylist()
+    records = [record for record in map(RecordReader(csv).read, texts) if record is not None]
+    if not records:
+        raise ConfigError("no payload has a CSV record to infer fields from; give a schema")
+    fields = []
+    for at in range(len(records[0])):
+        values = [record[at] for record in records if at < len(record) and record[at] != csv.null_value]
+        column = pa.array(values, pa.string())
+        fitting = (kind for kind in TYPES if _reads(kind, column, csv, options))
+        fields.append(pa.field(f"_c{at}", next(fitting) if values else pa.string()))
+    return pa.schema(fields)
+
+
+def _reads(kind: pa.DataType, texts: pa.StringArray, csv: CsvOptions, options: FormatOptions) -> bool:
+    """Whether a type reads all texts. A date may have a time after it, but then it is inferred to be a timestamp."""
+    if kind == pa.date32() and pc.any(pc.match_substring(texts, ":"), min_count=0).as_py():
+        return False
+    return not column_reader(pa.field("", kind), csv, options).column(texts)[1]
 
 
 def create(schema: pa.Schema, options: FormatOptions) -> CsvFormat:

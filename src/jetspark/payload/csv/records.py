@@ -10,7 +10,7 @@ from jetspark.payload.csv.options import CsvOptions
 __all__ = ["RecordReader"]
 
 _END: Final = "\0"
-"""What ends a record: Spark's from_csv takes line feeds as any other character."""
+"""The end of a record: Spark's from_csv takes line feeds as any other character."""
 _NONE: Final = "\0"
 
 
