@@ -17,9 +17,9 @@ OPTIONS: Final[list[dict[str, str]]] = [
     {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"},
     {"escape": '"'},
     {"sep": ";", "quote": "'", "comment": "#", "nullValue": "NULL"},
-    {"sep": "||", "nullValue": "-"},
+    {"sep": "||"},
     {"delimiter": r"\t", "quote": ""},
-    {"charToEscapeQuoteEscaping": "#", "emptyValue": "none", "ignoreLeadingWhiteSpace": "true"},
+    {"charToEscapeQuoteEscaping": "#", "emptyValue": "none", "nullValue": "-"},
     {"dateFormat": "dd/MM/yyyy", "timestampFormat": "yyyy/MM/dd HH:mm:ss", "timestampNTZFormat": "dd.MM.yyyy H:m",
      "timeZone": "Europe/Paris", "nanValue": "nan", "positiveInf": "inf", "negativeInf": "-inf"},
 ]  # fmt: skip

@@ -165,6 +165,34 @@ def test_wrong_options_are_refused(options: dict[str, str], reason: str) -> None
         make_format("csv", pa.schema([("a", pa.string())]), options)
 
 
+def test_records_with_orderly_quotes_are_read_in_the_same_way_by_the_faster_reader() -> None:
+    options = parse_format_options("csv", {})
+    records = RecordReader(CsvOptions.of(options))
+    schema = pa.schema([(name, pa.string()) for name in "abc"])
+    texts = [
+        '"a,\nb",,"\u00e9"',
+        '"",x,""',
+        'a,"b"',
+        '"a"b,c,d',
+        f'"{"x" * 200_000}",b,c',
+        '"a\\"",b,c',
+        "\r,\n,\t",
+        '"a","b","c\r\n"',
+    ]
+    rows = csv_format(schema).decode(pa.array([text.encode() for text in texts], pa.binary())).rows.to_pylist()
+    for text, row in zip(texts, rows, strict=True):
+        wanted = [value or None for value in records.read(text) or ()]
+        assert list(row.values()) == (wanted + [None] * 3)[:3]
+
+
+def test_a_record_of_too_many_fields_has_none() -> None:
+    decoded = make_format("csv", pa.schema([("a", pa.string())]), {"maxColumns": "3"}).decode(
+        pa.array([b"1,2,3", b"1,2,3,4"], pa.binary())
+    )
+    assert decoded.rows["a"].to_pylist() == ["1", None]
+    assert [record.row for record in decoded.bad] == [0, 1]
+
+
 def test_fields_are_inferred_from_a_sample() -> None:
     payloads = [b"1,1,2020-01-02,x,true,,3000000000", b"2,1.5,2020-01-02T03:04:05Z,1,false,,1,more", b"x", None, b""]
     schema = infer_schema("csv", pa.array(payloads[:2], pa.binary()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -36,6 +37,8 @@ TYPES: Final = (
 """Types that fields may be inferred to have, the narrowest first."""
 
 _SHOWN: Final = 50
+_LONGEST_FIELD: Final = 100_000
+"""Python's reader of CSV takes no field that is much longer."""
 _SPACES: Final = "".join(map(chr, range(33)))
 _NONE: Final = "\0"
 
@@ -48,6 +51,7 @@ class CsvFormat:
         self._formats = options
         self._options = CsvOptions.of(options)
         self._records = RecordReader(self._options)
+        self._in_order = _pattern_of_records_in_order(self._options)
         self._columns = [column_reader(field, self._options, options) for field in schema]
 
     def __reduce__(self) -> tuple[Callable[..., CsvFormat], tuple[pa.Schema, FormatOptions]]:
@@ -84,7 +88,7 @@ class CsvFormat:
         counts = np.asarray(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)
         values = self._trimmed(lists.flatten())
         values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
-        read = [self._records.read(text) for text in texts.take(pa.array(others)).to_pylist()] if len(others) else []
+        read = self._read(texts.take(pa.array(others))) if len(others) else []
         firsts = np.concatenate([[0], np.cumsum(counts)])[:-1]
         if read:
             lengths = np.array([len(fields or ()) for fields in read], np.int64)
@@ -92,10 +96,25 @@ class CsvFormat:
             more = pa.array([field for fields in read for field in fields or ()], pa.string())
             values = pa.concat_arrays([values, more])
         values = pc.if_else(pc.equal(values, self._options.null_value), pa.scalar(None, pa.string()), values)
-        cells = [values.take(pa.array(firsts + at, mask=counts <= at)) for at in range(width)]
+        too_many = counts > self._options.max_columns
+        cells = [values.take(pa.array(firsts + at, mask=(counts <= at) | too_many)) for at in range(width)]
         given = np.asarray(texts.is_valid())
         faults = {int(row): _wrong_count(int(counts[row]), width) for row in np.flatnonzero(given & (counts != width))}
         return cells, faults
+
+    def _read(self, texts: pa.StringArray) -> list[list[str] | None]:
+        """Return the fields of records that are not plain. A reader in C takes those whose quotes are in order."""
+        options, values = self._options, texts.to_pylist()
+        if self._in_order is None:
+            return [self._records.read(text) for text in values]
+        fits = np.asarray(pc.match_substring_regex(texts, self._in_order))
+        lengths = np.asarray(pc.binary_length(texts))
+        fits = (fits & (lengths > 0) & (lengths < _LONGEST_FIELD)).tolist()
+        in_order = (text for text, fitting in zip(values, fits, strict=True) if fitting)
+        reader = csv.reader(in_order, delimiter=options.separator, quotechar=options.quote, doublequote=False)
+        return [
+            next(reader) if fitting else self._records.read(text) for text, fitting in zip(values, fits, strict=True)
+        ]
 
     def _plain_rows(self, texts: pa.StringArray) -> NDArray[np.bool_]:
         """Return which records are one line without quotes; null counts as one."""
@@ -123,6 +142,24 @@ def _as_text(payloads: pa.BinaryArray) -> pa.StringArray:
         return pa.array([None if value is None else value.decode("utf-8", "replace") for value in values], pa.string())
 
 
+def _pattern_of_records_in_order(options: CsvOptions) -> str | None:
+    """Return the pattern of records whose quotes are only around values; None if options forbid a simple reader."""
+    if (
+        len(options.separator) > 1
+        or options.quote == _NONE
+        or options.comment != _NONE
+        or options.trim_start
+        or options.trim_end
+        or options.null_value
+        or options.empty_value
+    ):
+        return None
+    special = "".join(map(re.escape, {options.quote, options.escape, options.escape_escape} - {_NONE})) + r"\x00"
+    separator, quote = re.escape(options.separator), re.escape(options.quote)
+    value = rf"(?:{quote}[^{special}]*{quote}|[^{special}{separator}\r\n]*)"
+    return rf"^{value}(?:{separator}{value})*$"
+
+
 def _wrong_count(count: int, width: int) -> str:
     if not count:
         return "the payload has no record"
@@ -134,25 +171,25 @@ def infer_schema(payloads: pa.BinaryArray | None, options: FormatOptions) -> pa.
 
     Each has the first type of `TYPES` that reads all of its values. Raises ConfigError without a record.
     """
-    csv = CsvOptions.of(options)
+    given = CsvOptions.of(options)
     texts = [] if payloads is None else _as_text(payloads).drop_null().to_pylist()
-    records = [record for record in map(RecordReader(csv).read, texts) if record is not None]
+    records = [record for record in map(RecordReader(given).read, texts) if record is not None]
     if not records:
         raise ConfigError("no payload has a CSV record to infer fields from; give a schema")
     fields = []
     for at in range(len(records[0])):
-        values = [record[at] for record in records if at < len(record) and record[at] != csv.null_value]
+        values = [record[at] for record in records if at < len(record) and record[at] != given.null_value]
         column = pa.array(values, pa.string())
-        fitting = (kind for kind in TYPES if _reads(kind, column, csv, options))
+        fitting = (kind for kind in TYPES if _reads(kind, column, given, options))
         fields.append(pa.field(f"_c{at}", next(fitting) if values else pa.string()))
     return pa.schema(fields)
 
 
-def _reads(kind: pa.DataType, texts: pa.StringArray, csv: CsvOptions, options: FormatOptions) -> bool:
+def _reads(kind: pa.DataType, texts: pa.StringArray, given: CsvOptions, options: FormatOptions) -> bool:
     """Whether a type reads all texts. A date may have a time after it, but then it is inferred to be a timestamp."""
     if kind == pa.date32() and pc.any(pc.match_substring(texts, ":"), min_count=0).as_py():
         return False
-    return not column_reader(pa.field("", kind), csv, options).column(texts)[1]
+    return not column_reader(pa.field("", kind), given, options).column(texts)[1]
 
 
 def create(schema: pa.Schema, options: FormatOptions) -> CsvFormat:

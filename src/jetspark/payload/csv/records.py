@@ -112,11 +112,11 @@ class RecordReader:
         # Other text follows, so the quotes were none: all of it is the value.
         end = self._end_of(text, after + 1)
         whole = f"{self._quote}{value}{self._quote}{text[at:end]}"
+        spaced, open_quote = after > at, text[after + 1 : after + 2] == self._quote != text[after]
+        if spaced and open_quote and end == len(text) and text[after] <= "\uffff":
+            whole += self._quote  # Spark's parser does so at the end of the text
         if self._trim_end:
             whole = _trimmed(whole)
-        spaced, open_quote = after > at, text[after + 1 : after + 2] == self._quote != text[after]
-        if spaced and open_quote and end == len(text):
-            whole += self._quote  # Spark's parser does so at the end of the text
         return whole, end
 
     def _after_quote_and_escape(self, parts: list[str], text: str, at: int) -> int:
