@@ -90,7 +90,7 @@ def test_a_changed_payload_is_a_row_or_a_bad_record(example: tuple[str, Values],
     for row, content in enumerate(payloads):
         alone = avro.decode(pa.array([content], pa.binary()))
         assert [record.reason for record in alone.bad] == [each.reason for each in decoded.bad if each.row == row]
-        assert alone.rows.equals(decoded.rows.slice(row, 1))
+        assert repr(alone.rows.to_pylist()) == repr(decoded.rows.slice(row, 1).to_pylist())  # NaN differs from itself
 
 
 ORDER = json.dumps(
