@@ -43,7 +43,7 @@ def test_rows_become_the_json_of_to_json(spark: SparkSession) -> None:
     frame = spark.createDataFrame(sample_rows(400), f"{SCALARS}, {NESTED}")
     rows, wanted = encoded(frame, functions.to_json, JSON_OPTIONS)
     for options, texts in zip(JSON_OPTIONS, wanted, strict=True):
-        ours = make_format("json", rows.schema, options).encode(rows).to_pylist()
+        ours = make_format("json", rows.schema, options, to_encode=True).encode(rows).to_pylist()
         assert [payload.decode() for payload in ours] == texts, options
 
 
@@ -65,6 +65,6 @@ def test_rows_become_the_csv_of_to_csv(spark: SparkSession) -> None:
     for columns in (["text", *(name for name in names if name != "text")], ["text", "day"]):
         rows, wanted = encoded(frame.select(*columns), functions.to_csv, CSV_OPTIONS)
         for options, texts in zip(CSV_OPTIONS, wanted, strict=True):
-            ours = make_format("csv", rows.schema, options).encode(rows).to_pylist()
+            ours = make_format("csv", rows.schema, options, to_encode=True).encode(rows).to_pylist()
             different = [(our.decode(), text) for our, text in zip(ours, texts, strict=True) if our.decode() != text]
             assert not different[:5], options

@@ -30,7 +30,8 @@ FORMATS: Final[Mapping[str, str]] = {
     "csv": "jetspark.payload.csv.format",
     "text": "jetspark.payload.text",
 }
-"""The module of each format. Its function create(schema, options) returns the format."""
+"""The module of each format. Its function create(schema, options) returns the format; create_encoder, if there is one,
+returns it for writes."""
 INFERRED_FROM_PAYLOADS: Final = frozenset({"json", "csv"})
 """Formats whose fields can only be found in payloads. The others have them in their options, or always the same."""
 _INFERENCE: Final[Mapping[str, str]] = {"json": "jetspark.payload.json.infer"}
@@ -91,7 +92,9 @@ class PayloadFormat(Protocol):
         """
 
 
-def make_format(name: str, schema: pa.Schema, options: Mapping[str, str] | None = None) -> PayloadFormat:
+def make_format(
+    name: str, schema: pa.Schema, options: Mapping[str, str] | None = None, *, to_encode: bool = False
+) -> PayloadFormat:
     """Return a format.
 
     Parameters
@@ -102,17 +105,21 @@ def make_format(name: str, schema: pa.Schema, options: Mapping[str, str] | None 
         Columns to decode or to encode.
     options
         Options of the format by their names in camel case, as text; see `jetspark.payload.options`.
+    to_encode
+        Whether the schema is checked for `encode`. By default it is checked for `decode`.
 
     Raises
     ------
     ConfigError
-        There is no such format or option, or the format cannot give a column of the schema.
+        There is no such format or option, or the format cannot give, or take, a column of the schema.
     """
     if name not in FORMATS:
         nearest = nearest_name(name, FORMATS, cutoff=0.0)
         raise ConfigError(f"there is no payload format {name!r}; did you mean {nearest}? All: {', '.join(FORMATS)}")
     values = parse_format_options(name, options or {})
-    return cast("PayloadFormat", importlib.import_module(FORMATS[name]).create(schema, values))
+    module = importlib.import_module(FORMATS[name])
+    create = getattr(module, "create_encoder", module.create) if to_encode else module.create
+    return cast("PayloadFormat", create(schema, values))
 
 
 def infer_schema(

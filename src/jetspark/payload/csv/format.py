@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jetspark.jetstream.errors import ConfigError
-from jetspark.payload.csv.columns import column_reader
+from jetspark.payload.csv.columns import ColumnReader, column_reader
 from jetspark.payload.csv.encode import CsvEncoder
 from jetspark.payload.csv.options import CsvOptions
 from jetspark.payload.csv.records import RecordReader
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from jetspark.payload.options import FormatOptions
 
-__all__ = ["TYPES", "CsvFormat", "create", "infer_schema"]
+__all__ = ["TYPES", "CsvFormat", "create", "create_encoder", "infer_schema"]
 
 TYPES: Final = (
     pa.int32(),
@@ -52,18 +53,27 @@ class CsvFormat:
         self._options = CsvOptions.of(options)
         self._records = RecordReader(self._options)
         self._in_order = _pattern_of_records_in_order(self._options)
-        self._columns = [column_reader(field, self._options, options) for field in schema]
 
     def __reduce__(self) -> tuple[Callable[..., CsvFormat], tuple[pa.Schema, FormatOptions]]:
         """Pickle schema and options."""
         return CsvFormat, (self.schema, self._formats)
+
+    @cached_property
+    def readers(self) -> list[ColumnReader]:
+        """Readers of the columns. Raises ConfigError if CSV cannot give a column."""
+        return [column_reader(field, self._options, self._formats) for field in self.schema]
+
+    @cached_property
+    def encoder(self) -> CsvEncoder:
+        """Encodes rows. Raises ConfigError if CSV has no text for the type of a column."""
+        return CsvEncoder(self.schema, self._formats)
 
     def decode(self, payloads: pa.BinaryArray) -> Decoded:
         """Decode payloads as Spark's from_csv does."""
         texts = _as_text(payloads)
         cells, faults = self._cells(texts)
         arrays = []
-        for reader, field, column in zip(self._columns, self.schema, cells, strict=True):
+        for reader, field, column in zip(self.readers, self.schema, cells, strict=True):
             values, bad = reader.column(column)
             arrays.append(values)
             for row, text in bad.items():
@@ -76,7 +86,7 @@ class CsvFormat:
 
     def encode(self, rows: pa.RecordBatch) -> pa.BinaryArray:
         """Encode rows as Spark's to_csv does."""
-        return CsvEncoder(self.schema, self._formats).encode(rows)
+        return self.encoder.encode(rows)
 
     def _cells(self, texts: pa.StringArray) -> tuple[list[pa.StringArray], dict[int, str]]:
         """Return the texts of the columns, null where there is no value, and why rows are bad."""
@@ -194,4 +204,13 @@ def _reads(kind: pa.DataType, texts: pa.StringArray, given: CsvOptions, options:
 
 def create(schema: pa.Schema, options: FormatOptions) -> CsvFormat:
     """Return the format. Raises ConfigError if CSV cannot give a column of the schema."""
-    return CsvFormat(schema, options)
+    made = CsvFormat(schema, options)
+    _ = made.readers  # checks the schema
+    return made
+
+
+def create_encoder(schema: pa.Schema, options: FormatOptions) -> CsvFormat:
+    """Return the format, for `encode`. Raises ConfigError if CSV has no text for the type of a column."""
+    made = CsvFormat(schema, options)
+    _ = made.encoder  # checks the schema
+    return made

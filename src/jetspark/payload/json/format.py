@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from jetspark.payload.options import FormatOptions
 
-__all__ = ["JsonFormat", "create"]
+__all__ = ["JsonFormat", "create", "create_encoder"]
 
 # One piece of payloads is a list of Python objects at a time: so many rows, and so many bytes unless one row has more.
 _PIECE_ROWS: Final = 8192
@@ -32,12 +33,24 @@ class JsonFormat:
     def __init__(self, schema: pa.Schema, options: FormatOptions) -> None:
         self.schema = schema
         self._options = options
-        self._rows = RowDecoder(schema, options)
-        self._fast = FastDecoder(schema, JsonOptions.of(options))
 
     def __reduce__(self) -> tuple[Callable[..., JsonFormat], tuple[pa.Schema, FormatOptions]]:
         """Pickle schema and options."""
         return JsonFormat, (self.schema, self._options)
+
+    @cached_property
+    def row_decoder(self) -> RowDecoder:
+        """Decodes row by row. Raises ConfigError if JSON cannot give a column."""
+        return RowDecoder(self.schema, self._options)
+
+    @cached_property
+    def encoder(self) -> JsonEncoder:
+        """Encodes rows. Raises ConfigError if JSON has no text for the type of a column."""
+        return JsonEncoder(self.schema, self._options)
+
+    @cached_property
+    def _fast(self) -> FastDecoder:
+        return FastDecoder(self.schema, JsonOptions.of(self._options))
 
     def decode(self, payloads: pa.BinaryArray) -> Decoded:
         """Decode payloads as Spark's `from_json` does."""
@@ -57,8 +70,8 @@ class JsonFormat:
         return Decoded(pa.RecordBatch.from_arrays(columns, schema=self.schema), bad)
 
     def encode(self, rows: pa.RecordBatch) -> pa.BinaryArray:
-        """Encode rows as Spark's to_json does. Raises ConfigError if JSON has no text for the type of a column."""
-        return JsonEncoder(self.schema, self._options).encode(rows)
+        """Encode rows as Spark's to_json does."""
+        return self.encoder.encode(rows)
 
     def _piece(self, payloads: pa.BinaryArray, longest: int, start: int, bad: list[BadRecord]) -> list[pa.Array]:
         """Return the columns of payloads; the longest of them has so many bytes, and the first is row `start`."""
@@ -80,7 +93,7 @@ class JsonFormat:
         nulls: list[object] = [None] * len(self.schema)
         decoded = []
         for row, text in zip(rows.tolist(), payloads.take(pa.array(rows)).to_pylist(), strict=True):
-            values, reason = (nulls, None) if text is None else self._rows.decode_row(text)
+            values, reason = (nulls, None) if text is None else self.row_decoder.decode_row(text)
             decoded.append(values)
             if reason is not None:
                 bad.append(BadRecord(start + row, reason))
@@ -111,4 +124,13 @@ def _pieces(lengths: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
 
 def create(schema: pa.Schema, options: FormatOptions) -> JsonFormat:
     """Return the format. Raises ConfigError if JSON cannot give a column of the schema."""
-    return JsonFormat(schema, options)
+    made = JsonFormat(schema, options)
+    _ = made.row_decoder  # checks the schema
+    return made
+
+
+def create_encoder(schema: pa.Schema, options: FormatOptions) -> JsonFormat:
+    """Return the format, for `encode`. Raises ConfigError if JSON has no text for the type of a column."""
+    made = JsonFormat(schema, options)
+    _ = made.encoder  # checks the schema
+    return made

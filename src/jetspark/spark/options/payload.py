@@ -71,16 +71,17 @@ class PayloadOptions:
             f'option("metadataPrefix", "{other}") makes them {renamed}, ...'
         )
 
-    def make_format(self, schema: pa.Schema) -> PayloadFormat:
-        """Return the format with these columns. Raises ConfigError for a column that it cannot give."""
-        return make_format(self.format, schema, self.format_options)
+    def make_format(self, schema: pa.Schema, *, to_encode: bool = False) -> PayloadFormat:
+        """Return the format with these columns. Raises ConfigError for a column that it cannot give, or take."""
+        return make_format(self.format, schema, self.format_options, to_encode=to_encode)
 
-    def in_time_zone(self, planned: PayloadFormat, time_zone: str | None) -> PayloadFormat:
+    def in_time_zone(self, planned: PayloadFormat, time_zone: str | None, *, to_encode: bool = False) -> PayloadFormat:
         """Return a format that `make_format` made, for a session with this time zone."""
         if time_zone is None or _TIME_ZONE in self.format_options or self.format not in _formats_with(_TIME_ZONE):
             return planned
         try:
-            return make_format(self.format, planned.schema, {**self.format_options, _TIME_ZONE: time_zone})
+            options = {**self.format_options, _TIME_ZONE: time_zone}
+            return make_format(self.format, planned.schema, options, to_encode=to_encode)
         except ConfigError as error:
             raise ConfigError(f"the time zone of the session: {error}; set option {_TIME_ZONE}") from None
 

@@ -64,7 +64,7 @@ class EncodedColumns:
 
     def for_task(self) -> PayloadFormat:
         """Return the format for the time zone of the session."""
-        return self.payload.in_time_zone(self.format, session_time_zone())
+        return self.payload.in_time_zone(self.format, session_time_zone(), to_encode=True)
 
     def encode(self, encoder: PayloadFormat, batch: pa.RecordBatch, first: int) -> pa.BinaryArray:
         """Return the payloads of a record batch. Rows that delete a key of a bucket have none.
@@ -237,7 +237,7 @@ def _sort_columns(
         )
     kinds = StructType(list(fields.values()))
     check_arrow_types(kinds)
-    encoder = payload.make_format(to_arrow_schema(kinds, timezone="UTC"))
+    encoder = payload.make_format(to_arrow_schema(kinds, timezone="UTC"), to_encode=True)
     operation = positions.get("operation")
     return positions, EncodedColumns(tuple(fields), encoder, payload, content, operation, tuple(ignored))
 
