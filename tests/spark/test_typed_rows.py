@@ -217,6 +217,9 @@ def test_values_of_a_bucket_become_fields(nats: Nats) -> None:
     assert read(nats, newest, bucket=users.name, mode="FAILFAST") == [{"key": "ada", "line": "one", "value": b"one"}]
     with pytest.raises(ConfigError, match="line is NOT NULL in the schema, but it is null in rows of deleted keys"):
         reader(nats, newest, bucket=users.name, mode="FAILFAST", includeDeletes="true")
+    raw = columns(TEXT, StructField("value", BinaryType(), nullable=False))
+    with pytest.raises(ConfigError, match="value is NOT NULL in the schema, but it is null in rows of deleted keys"):
+        reader(nats, raw, bucket=users.name, history="true")
     users.put("cyd", value=b"\xff")
     with pytest.raises(PayloadError, match=r"revision 4, key cyd: the payload is not UTF-8"):
         read(nats, newest, bucket=users.name, mode="FAILFAST")
@@ -232,3 +235,55 @@ def test_without_a_schema_the_columns_of_messages_follow_the_fields(nats: Nats, 
         JetStreamDataSource(options).schema()
     prefixed = JetStreamDataSource({**options, "metadataPrefix": "_", "includeHeaders": "true"}).schema()
     assert prefixed.names == ["value", "_key", "_revision", "_created", "_operation", "_headers"]
+
+
+def test_fields_of_json_are_inferred_from_the_first_messages(nats: Nats) -> None:
+    stream, other = nats.stream(), nats.stream()
+    nats.publish([f"{stream}.a"] * 3, [b'{"id": 1, "tags": ["x"]}', b"{", b'{"id": 2.5, "later": true}'])
+    nats.publish([f"{other}.a"], [b'{"other": {"x": 1}}'])
+    options = {"servers": nats.url, "stream": f"{stream},{other}", "payloadFormat": "json"}
+    found = JetStreamDataSource({**options, "includeHeaders": "true"}).schema()
+    assert found.names[:4] == ["id", "later", "other", "tags"]
+    assert found.names[4:] == ["subject", "headers", "stream", "sequence", "timestamp", "timestamp_ns"]
+    assert found["tags"].dataType == ArrayType(StringType())
+    assert found["other"].dataType == StructType([StructField("x", LongType())])
+    rows = read(nats, found, payloadFormat="json", stream=f"{stream},{other}")
+    assert [(row["id"], row["later"], row["sequence"]) for row in rows] == [
+        (1.0, None, 1),
+        (None, None, 2),
+        (2.5, True, 3),
+        (None, None, 1),
+    ]
+    assert JetStreamDataSource({**options, "samplingSize": "2"}).schema().names[:3] == ["id", "other", "tags"]
+    later = {**options, "stream": stream, "startingOffsets": f'{{"{stream}": 3}}', "samplingSize": "1"}
+    assert JetStreamDataSource(later).schema().names[:3] == ["id", "later", "subject"]
+
+
+def test_inferred_fields_that_have_the_name_of_a_column_of_messages_ask_for_a_prefix(nats: Nats) -> None:
+    stream = nats.stream()
+    nats.publish([f"{stream}.a"], [b'{"Timestamp": "2026-03-01"}'])
+    options = {"servers": nats.url, "stream": stream, "payloadFormat": "json"}
+    with pytest.raises(ConfigError, match=r'a field Timestamp, and so have.*option\("metadataPrefix", "_"\)'):
+        JetStreamDataSource(options).schema()
+    assert JetStreamDataSource({**options, "metadataPrefix": "_"}).schema().names[:2] == ["Timestamp", "_subject"]
+
+
+def test_nothing_can_be_inferred_from_nothing_and_the_error_shows_a_schema(nats: Nats) -> None:
+    options = {"servers": nats.url, "stream": nats.stream(), "payloadFormat": "json", "metadataPrefix": "_"}
+    with pytest.raises(ConfigError, match=r'no message in .*\.schema\("id BIGINT, name STRING, _subject STRING"\)'):
+        JetStreamDataSource(options).schema()
+
+
+def test_a_stream_of_json_needs_a_schema_and_the_error_shows_one(nats: Nats) -> None:
+    stream = nats.stream()
+    nats.publish([f"{stream}.a"], [b'{"id": 1}'])
+    options = {"servers": nats.url, "stream": stream, "payloadFormat": "json"}
+    source = JetStreamDataSource(options)
+    schema = source.schema()
+    planned = pickle.loads(pickle.dumps(source))  # as Spark keeps it
+    planned.reader(schema)
+    with pytest.raises(ConfigError, match=r'payloadFormat = json needs a schema.*\.schema\("id BIGINT'):
+        planned.streamReader(schema)
+    JetStreamDataSource(options).streamReader(schema)  # the user gave it
+    text = JetStreamDataSource({**options, "payloadFormat": "text"})
+    text.streamReader(text.schema())  # its fields are known

@@ -85,7 +85,12 @@ def _sample(options: ReadOptions, payload: PayloadOptions) -> pa.BinaryArray:
     content = _content(options)
     schema = StructType([StructField(content, BinaryType())])
     plain = replace(
-        options, payload=None, stream_pattern=None, last_per_subject=False, batch_rows=min(options.batch_rows, size)
+        options,
+        payload=None,
+        dead_letters=None,
+        stream_pattern=None,
+        last_per_subject=False,
+        batch_rows=min(options.batch_rows, size),
     )
     found: list[pa.Array] = []
     for stream in streams:

@@ -171,6 +171,9 @@ def plan_typed_rows(
         )
     for field in columns.fields:
         _check_null(field, payload.mode, null_payloads=null_payloads)
+    content = columns.kept.get("value")
+    if null_payloads and content is not None and not content.nullable:
+        raise _null_of_deletes(content.name)
     fields = StructType([StructField(field.name, field.dataType) for field in columns.fields])
     check_arrow_types(fields)
     decoded = payload.make_format(to_arrow_schema(fields, timezone="UTC"))
@@ -245,10 +248,14 @@ def _check_null(field: StructField, mode: ParseMode, *, null_payloads: bool) -> 
             "declare it nullable, or set option mode to FAILFAST or DROPMALFORMED"
         )
     if null_payloads:
-        raise ConfigError(
-            f"column {field.name} is NOT NULL in the schema, but it is null in rows of deleted keys; declare it "
-            "nullable, or set option includeDeletes = false"
-        )
+        raise _null_of_deletes(field.name)
+
+
+def _null_of_deletes(name: str) -> ConfigError:
+    return ConfigError(
+        f"column {name} is NOT NULL in the schema, but it is null in rows of deleted keys; declare it nullable, or set "
+        "option includeDeletes = false"
+    )
 
 
 def _required_part(kind: DataType, place: str) -> str | None:
