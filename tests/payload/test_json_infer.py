@@ -47,7 +47,7 @@ def test_a_type_fits_all_values(values: tuple[str, ...], kind: str) -> None:
     assert inferred(*(f'{{"v": {value}}}'.encode() for value in values)) == {"v": kind}
 
 
-def test_what_is_no_object_is_left_out() -> None:
+def test_payloads_that_are_no_objects_are_left_out() -> None:
     assert inferred(b"{", b"", b"1", b"\xff", b'{"a": 1}', b'[{"b": 2}]', b'{"": 1, "c": {}}') == {"a": "int64"}
     with pytest.raises(ConfigError, match="none of 2 payloads is a JSON object with fields; give a schema"):
         inferred(b"{}", b"one")

@@ -139,7 +139,7 @@ def _digits(kind: pa.DataType) -> int | None:
 
 
 def _arrow(kind: _Kind) -> pa.DataType | None:
-    """Return the type of a column. What is always null becomes a string, and an object without fields is no column."""
+    """Return the type of a column: a string if all values are null; None for an object without fields."""
     if isinstance(kind, dict):
         fields = {name: _arrow(each) for name, each in sorted(kind.items())}
         there = [pa.field(name, each) for name, each in fields.items() if each is not None]
