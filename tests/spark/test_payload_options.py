@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.pages import DOCS
 
 from jetspark.errors import ConfigError
 from jetspark.payload import ParseMode
@@ -64,6 +65,13 @@ def test_an_option_that_cannot_take_effect_is_an_error(given: dict[str, str], me
 def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r"no option 'samplingRatio'; did you mean samplingSize\?"):
         read_options({**BASE, "samplingRatio": "0.5"})
+
+
+def test_options_named_on_the_page_exist() -> None:
+    page = (DOCS / "typed-rows.md").read_text()
+    named = {*re.findall(r'\.option\("(\w+)"', page), *re.findall(r"`(\w+)` = `", page)} - {"operation"}
+    assert {"payloadFormat", "metadataPrefix"} <= named
+    assert named <= {option.name for option in OPTIONS}
 
 
 def test_objects_are_no_payloads() -> None:
