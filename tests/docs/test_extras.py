@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from tests.pages import run_process
 
 from jetspark.bulk import Snapshot
+from jetspark.spark import OpenTelemetryMetrics, PrometheusMetrics
 
 WITHOUT = """
 import sys
@@ -42,6 +44,25 @@ def test_a_snapshot_names_the_package_that_makes_its_frame(package: str, monkeyp
     snapshot: Any = Snapshot(None, 0, None)  # type: ignore[arg-type]  # no frame is made
     with pytest.raises(ModuleNotFoundError, match=f"^Snapshot.to_{package} needs {package}: pip install {package}$"):
         getattr(snapshot, f"to_{package}")()
+
+
+@pytest.mark.parametrize(
+    ("collector", "module", "package"),
+    [
+        (PrometheusMetrics, "prometheus_client", "prometheus-client"),
+        (OpenTelemetryMetrics, "opentelemetry.metrics", "opentelemetry-sdk"),
+    ],
+)
+def test_metrics_name_the_extra_to_install(
+    collector: type[PrometheusMetrics | OpenTelemetryMetrics],
+    module: str,
+    package: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    expected = re.escape(f"{collector.__name__} needs {package}: pip install 'jetspark[metrics]'")
+    with pytest.raises(ModuleNotFoundError, match=f"^{expected}$"):
+        collector()
 
 
 def test_an_import_error_inside_a_package_is_not_reported_as_a_missing_extra() -> None:

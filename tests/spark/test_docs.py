@@ -23,7 +23,7 @@ from jetspark.spark.options.table import OPTIONS, markdown_table
 from jetspark.spark.streams.offsets import decode_offsets, encode_offsets, planned_cores
 
 PAGE = DOCS / "spark.md"
-PAGES = (PAGE, DOCS / "reading.md", DOCS / "buckets.md", DOCS / "writing.md")
+PAGES = (PAGE, DOCS / "reading.md", DOCS / "buckets.md", DOCS / "writing.md", DOCS / "monitoring.md")
 SPARKS_OWN = {"path", "checkpointLocation"}
 UPDATE = "JETSPARK_UPDATE_DOCS"
 MARKS = re.compile(r"(?<=<!-- options -->\n).*(?=<!-- /options -->)", re.DOTALL)
@@ -147,7 +147,8 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, _, _, stream, release, last, listen = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("reading.md"))
+    _, _, _, stream, release = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("reading.md"))
+    last, listen, *_ = examples("monitoring.md")  # tests/spark/test_metrics.py runs the others
     with running() as nats:
         jobs = nats.stream("JOBS", retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
         nats.publish([f"{jobs}.1", f"{jobs}.2"], [b'{"n": 1}'] * 2)
@@ -168,7 +169,7 @@ def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys:
         assert sorted(map(tuple, found)) == [("ada", 1, "PUT"), ("bob", 2, "PUT"), ("bob", 3, "DEL")]
         exec(last.replace("ORDERS", jobs), names)
         printed = capsys.readouterr().out
-        assert "0 2 0 ()\n" in printed
+        assert "0 2 0 0 0.0\n()\n" in printed
         exec(release.replace("nats://localhost:4222", nats.url), names)
         assert nats.info(jobs).state.messages == 0
     deadline = time.monotonic() + 30.0

@@ -18,7 +18,8 @@ from tests.spark.support import Nats
 
 from jetspark.errors import BadSubjectError, ConfigError
 from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress, progress_of
-from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, encode_ends, encode_offsets
+from jetspark.spark.streams.lag import encode_ends
+from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, encode_offsets
 
 QUERY = "5f2d5c1e-0000-4000-8000-000000000001"
 RUN = "5f2d5c1e-0000-4000-8000-000000000002"
@@ -64,6 +65,11 @@ def test_lag_and_rate_are_computed_from_the_offsets() -> None:
         seconds=0.5,
         rows_per_second=10.0,
         lag=2,
+        min_lag=0,
+        max_lag=2,
+        avg_lag=1.0,
+        bytes_behind=None,
+        seconds_behind=None,
         streams={"A": StreamProgress(3, 6, 8, 2), "B": StreamProgress(9, 11, 11, 0)},
     )
     assert str(found) == (
@@ -82,17 +88,41 @@ def test_a_query_with_several_sources_has_one_summary() -> None:
 
 
 def test_the_progress_shows_the_filters_and_what_is_left_of_a_stream_that_was_made_again() -> None:
-    extents = {name: StreamExtent(name, 7, 3, 11, 100) for name in "AB"}
-    reached = {"A": StreamOffset(7, 9), "B": StreamOffset(6, 9)}
+    extents = {
+        name: StreamExtent(name, 7, 3, 11, 100, first_ns=10**9, last_ns=4 * 10**9, stored_bytes=800) for name in "AB"
+    }
+    reached = {"A": StreamOffset(7, 9, time_ns=35 * 10**8), "B": StreamOffset(6, 9)}
     ends = encode_ends(extents, reached, ["x.a", "x.b"])
     found = progress_of(progress(source(None, encode_offsets(reached), ends)))
     assert found is not None
-    assert found.streams["A"] == StreamProgress(None, 9, 11, 2, ("x.a", "x.b"))
-    assert (found.streams["B"].lag, found.lag) == (8, 10)
+    assert found.streams == {
+        "A": StreamProgress(None, 9, 11, 2, 200, 0.5, ("x.a", "x.b")),
+        "B": StreamProgress(None, 9, 11, 8, 800, 3.0, ("x.a", "x.b")),
+    }
+    assert (found.lag, found.min_lag, found.max_lag, found.avg_lag) == (10, 2, 8, 5.0)
+    assert (found.bytes_behind, found.seconds_behind) == (1000, 3.0)
+
+
+def test_the_lag_is_unknown_in_a_micro_batch_that_is_repeated_after_a_restart() -> None:
+    """Spark does not ask for the ends of the streams then."""
+    found = progress_of(progress(source(offset(A=3), offset(A=6), None)))
+    assert found is not None
+    assert found.streams == {"A": StreamProgress(3, 6, None, None)}
+    assert (found.lag, found.min_lag, found.max_lag, found.avg_lag) == (None,) * 4
+    assert (found.bytes_behind, found.seconds_behind) == (None, None)
+    assert str(found).endswith("lag unknown: A up to 5 (lag unknown)")
+
+
+def test_of_two_sources_of_a_stream_the_one_with_the_larger_lag_counts() -> None:
+    near, far = source(None, offset(A=7), offset(A=8)), source(None, offset(A=2), offset(A=8))
+    for sources in ((near, far), (far, near)):
+        found = progress_of(progress(*sources))
+        assert found is not None
+        assert (found.rows, found.lag, found.streams["A"].end) == (10, 6, 2)
 
 
 def test_the_offset_of_an_unknown_source_does_not_disturb_a_listener() -> None:
-    ends = {"streams": {"A": {"next": 8, "lag": "many", "subjects": 5}}}
+    ends = {"streams": {"A": {"next": 8, "lag": "many", "subjects": 5, "bytesBehind": True, "secondsBehind": {}}}}
     found = progress_of(progress(source(None, offset(A=6), ends)))
     assert found is not None
     assert found.streams["A"] == StreamProgress(None, 6, 8, 2)

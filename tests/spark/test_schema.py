@@ -38,6 +38,7 @@ def test_spark_finds_the_format_if_numpy_and_pyarrow_are_missing() -> None:
     # Spark imports all packages of that kind at once: one that cannot be imported would disable the others.
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['numpy', 'pyarrow', 'pandas', 'jetspark.bulk']));"
+        "sys.modules.update(dict.fromkeys(['prometheus_client', 'opentelemetry']));"
         "import pyspark_jetstream; print(pyspark_jetstream.DefaultSource.name())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -181,11 +181,24 @@ def test_streams_that_drop_single_messages_are_recognised(
 def test_the_extent_of_a_stream_is_read_from_the_server() -> None:
     config = StreamConfig(name="ORDERS", max_age=timedelta(hours=1), max_msgs=7, max_bytes=-1)
     state = StreamState(
-        messages=4, bytes=402, first_sequence=3, last_sequence=9, last_ts=Timestamp.from_ns(CREATED + 7)
+        messages=4,
+        bytes=402,
+        first_sequence=3,
+        first_ts=Timestamp.from_ns(CREATED + 5),
+        last_sequence=9,
+        last_ts=Timestamp.from_ns(CREATED + 7),
     )
     info = StreamInfo(config, Timestamp.from_ns(CREATED), state)
     assert StreamExtent.of(info, ()) == StreamExtent(
-        "ORDERS", CREATED, 3, 10, 100, "max_age 1h0m0s, max_msgs 7", last_ns=CREATED + 7
+        "ORDERS",
+        CREATED,
+        3,
+        10,
+        100,
+        "max_age 1h0m0s, max_msgs 7",
+        first_ns=CREATED + 5,
+        last_ns=CREATED + 7,
+        stored_bytes=402,
     )
     empty = StreamInfo(StreamConfig(name="ORDERS"), Timestamp.from_ns(CREATED))
     assert StreamExtent.of(empty, ()) == StreamExtent("ORDERS", CREATED, 1, 1, 1)

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,8 +20,16 @@ from tests.spark.support import Nats, running
 
 from jetspark import bulk
 from jetspark.jetstream import RetentionPolicy
-from jetspark.jetstream.api import StreamInfoRequest
-from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress, progress_of, release_committed
+from jetspark.jetstream.api import MessageGetRequest, StreamInfoRequest
+from jetspark.jetstream.times import time_ns
+from jetspark.spark import (
+    JetStreamListener,
+    PrometheusMetrics,
+    QueryProgress,
+    StreamProgress,
+    progress_of,
+    release_committed,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -92,16 +101,28 @@ def test_available_now_runs_read_everything_once_and_release_it(
 
 
 def test_the_progress_of_a_query_shows_its_filters_and_how_far_it_is(
-    spark: SparkSession, nats: Nats, tmp_path: Path
+    spark: SparkSession, nats: Nats, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stream = nats.filled(10, ("a", "b"))
     filters = f"{stream}.a,{stream}.c"
-    query = run(to_parquet(streamed(spark, nats, stream, subject=filters, maxOffsetsPerTrigger="6"), tmp_path))
-    shown = json.loads(query.recentProgress[0].sources[0].latestOffset)["streams"][stream]
+    frame = streamed(spark, nats, stream, subject=filters, maxOffsetsPerTrigger="6")
+    frame.explain(True)
+    plan = capsys.readouterr().out
+    assert f"stream={stream}," in plan
+    assert f"subject={filters}]" in plan
+    query = run(to_parquet(frame, tmp_path))
+    state = nats.info(stream).state
+    ends = json.loads(query.recentProgress[0].sources[0].latestOffset)
+    shown = ends["streams"][stream]
     assert (shown["next"], shown["lag"], shown["subjects"]) == (11, 4, filters.split(","))
+    assert shown["bytesBehind"] == ends["estimatedTotalBytesBehindLatest"] == state.bytes * 4 // 10
+    assert [ends[f"{each}OffsetsBehindLatest"] for each in ("min", "max", "avg")] == [4, 4, 4.0]
+    at = nats.connection.request(MessageGetRequest(stream, sequence=6)).timestamp_ns
+    assert state.last_ts is not None
+    assert shown["secondsBehind"] == pytest.approx((time_ns(state.last_ts) - at) / 1e9)
     last = progress_of(query.lastProgress)
     assert last is not None
-    assert last.streams == {stream: StreamProgress(7, 11, 11, 0, (f"{stream}.a", f"{stream}.c"))}
+    assert last.streams == {stream: StreamProgress(7, 11, 11, 0, 0, 0.0, (f"{stream}.a", f"{stream}.c"))}
 
 
 def test_a_running_query_reports_its_progress_and_leaves_nothing_open(
@@ -113,7 +134,13 @@ def test_a_running_query_reports_its_progress_and_leaves_nothing_open(
         stream = nats.filled(10)
         ear.subscribe("reports.progress")
         ear.request(StreamInfoRequest(stream))  # the server has the subscription now
-        listener = JetStreamListener(reports.put, subject="reports.progress", options={"servers": nats.url})
+        registry = CollectorRegistry()
+        listener = JetStreamListener(
+            reports.put,
+            subject="reports.progress",
+            options={"servers": nats.url},
+            metrics=[PrometheusMetrics(registry)],
+        )
         spark.streams.addListener(listener)
         try:
             frame = streamed(
@@ -124,6 +151,9 @@ def test_a_running_query_reports_its_progress_and_leaves_nothing_open(
             nats.publish([f"{stream}.a"] * 5)
             while sum(batch.rows for batch in batches) < 15:  # the query may poll while they are stored
                 batches.append(reports.get(timeout=DEADLINE))
+            labels = {"query": "orders", "stream": stream}
+            assert registry.get_sample_value("jetspark_stream_read_sequence", labels) == 15.0
+            assert registry.get_sample_value("jetspark_query_rows_total", {"query": "orders"}) == 15.0
             before = connections(nats)
             query.stop()
             assert query.exception() is None

@@ -9,7 +9,7 @@ Spark finds the format by itself once this distribution is installed (`pyspark_j
 
 - `source`: the class that Spark loads. `registration`, `conf`, `interpreter`: the registration in a session, its
   settings, and the Python that runs the source. `parallelism`: the number of cores. `shared_plan_bug`: whether Spark
-  may push filters down. `listener`: the progress of a query.
+  may push filters down. `progress`, `listener`, `metrics`: the progress of a query, and where it is reported.
 - `options`: one table of all options, how their texts are read, and the checked options of each read and write.
 - `connections`: one connection for each worker process. `schema`: the columns of reads and writes.
 - `streams`: sequences and offsets, and the state of the streams.
@@ -21,7 +21,11 @@ try:
     from jetspark.spark.commit.checkpoint import release_committed
     from jetspark.spark.commit.file_sink import check_file_sink
     from jetspark.spark.conf import configure, recommended_conf
-    from jetspark.spark.listener import JetStreamListener, QueryProgress, StreamProgress, progress_of
+    from jetspark.spark.listener import JetStreamListener
+    from jetspark.spark.metrics.opentelemetry import OpenTelemetryMetrics
+    from jetspark.spark.metrics.prometheus import PrometheusMetrics
+    from jetspark.spark.metrics.query_metrics import QueryMetrics
+    from jetspark.spark.progress import QueryProgress, StreamProgress, progress_of
     from jetspark.spark.registration import register
     from jetspark.spark.source import JetStreamDataSource
 except ModuleNotFoundError as error:
@@ -33,6 +37,9 @@ except ModuleNotFoundError as error:
 __all__ = [
     "JetStreamDataSource",
     "JetStreamListener",
+    "OpenTelemetryMetrics",
+    "PrometheusMetrics",
+    "QueryMetrics",
     "QueryProgress",
     "StreamProgress",
     "check_file_sink",

@@ -38,13 +38,13 @@ from jetspark.spark.read.partitions import StreamPartition, plan_partitions, who
 from jetspark.spark.read.range_reader import RangeReader
 from jetspark.spark.read.source_process import exit_on_sigterm
 from jetspark.spark.streams.buckets import EntrySelection, history_of, select_entries, warn_of_silent_expiry
+from jetspark.spark.streams.lag import encode_ends
 from jetspark.spark.streams.membership import check_deleted, check_named, deletion, find_left_out
 from jetspark.spark.streams.offsets import (
     InitialSnapshot,
     StreamExtent,
     StreamOffset,
     decode_offsets,
-    encode_ends,
     encode_offsets,
     planned_cores,
 )

@@ -34,7 +34,6 @@ __all__ = [
     "StreamOffset",
     "decode_offsets",
     "drops_single_messages",
-    "encode_ends",
     "encode_offsets",
     "has_replicas",
     "planned_cores",
@@ -139,30 +138,6 @@ def _entry(offset: StreamOffset) -> dict[str, object]:
     return dict(sorted(entry.items()))
 
 
-def encode_ends(
-    extents: Mapping[str, StreamExtent], reached: Mapping[str, StreamOffset], subjects: Sequence[str]
-) -> dict[str, object]:
-    """Return the ends of the streams for Spark's progress: the place for what a query has left to read.
-
-    Parameters
-    ----------
-    extents
-        Extents of the streams.
-    reached
-        End of the last micro-batch that was planned; empty if there is none.
-    subjects
-        Filters that the server applies.
-    """
-    streams = {}
-    for name, extent in sorted(extents.items()):
-        streams[name] = _entry(StreamOffset(extent.created_ns, extent.end))
-        if name in reached:
-            streams[name]["lag"] = extent.sequences_after(reached[name])
-        if subjects:
-            streams[name]["subjects"] = list(subjects)
-    return {"streams": streams, "version": VERSION}
-
-
 def decode_offsets(document: Mapping[str, object], streams: Collection[str] | None = None) -> dict[str, StreamOffset]:
     """Read a document that Spark passes back.
 
@@ -241,8 +216,10 @@ class StreamExtent:
         See `drops_single_messages`.
     replicated
         See `has_replicas`.
-    last_ns
-        When its last message was stored, nanoseconds since 1970; None if it is empty.
+    first_ns, last_ns
+        When its first and its last message were stored, nanoseconds since 1970; None if it is empty.
+    stored_bytes
+        Bytes of all its messages.
     """
 
     stream: str
@@ -254,6 +231,8 @@ class StreamExtent:
     drops_single_messages: bool = False
     replicated: bool = False
     last_ns: int | None = None
+    first_ns: int | None = None
+    stored_bytes: int = 0
 
     @classmethod
     def of(cls, info: StreamInfo, subjects: Sequence[str]) -> StreamExtent:
@@ -270,12 +249,9 @@ class StreamExtent:
             drops_single_messages=drops_single_messages(info.config, subjects),
             replicated=has_replicas(info),
             last_ns=time_ns(state.last_ts) if state.messages and state.last_ts else None,
+            first_ns=time_ns(state.first_ts) if state.messages and state.first_ts else None,
+            stored_bytes=state.bytes,
         )
-
-    def sequences_after(self, offset: StreamOffset) -> int:
-        """Return the number of sequences from an offset on; all of them if the offset is in another stream."""
-        start = offset.next if offset.created_ns == self.created_ns else self.first
-        return max(self.end - max(start, self.first), 0)
 
 
 def has_replicas(info: StreamInfo) -> bool:
