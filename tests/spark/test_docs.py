@@ -97,6 +97,7 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
     with running() as nats:
         orders = nats.stream("ORDERS", subjects=["orders.>"])
         delays = nats.stream("DELAYS", subjects=["delays.>"])
+        nats.stream("DEAD_LETTERS", subjects=["dlq.>"])
         nats.publish(["orders.eu.de.1", "orders.eu.fr.2", "orders.us.3"], [b'{"n": 1}'] * 3)
         frame = spark.sql("SELECT 'UA' AS carrier, 3.5 AS delay")
         names: dict[str, object] = {"spark": spark, "delays": frame}
