@@ -90,14 +90,13 @@ def test_the_sql_examples_run(spark: SparkSession) -> None:
 def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (first,) = examples("spark.md")
     read, pushed, newest = examples("reading.md")[:3]
-    write, copy, put, change, *feeds, objects = (
+    write, copy, dead, put, change, *feeds, objects = (
         text.replace("/tmp/", f"{tmp_path}/") for text in examples("writing.md")
     )
     assert "configure(SparkSession.builder" in first  # as in the README, whose examples run as scripts
     with running() as nats:
         orders = nats.stream("ORDERS", subjects=["orders.>"])
         delays = nats.stream("DELAYS", subjects=["delays.>"])
-        nats.stream("DEAD_LETTERS", subjects=["dlq.>"])
         nats.publish(["orders.eu.de.1", "orders.eu.fr.2", "orders.us.3"], [b'{"n": 1}'] * 3)
         frame = spark.sql("SELECT 'UA' AS carrier, 3.5 AS delay")
         names: dict[str, object] = {"spark": spark, "delays": frame}
@@ -106,6 +105,12 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
         exec(write.replace("nats://localhost:4222", nats.url), names)
         assert nats.info(orders).state.messages == 3
         capsys.readouterr()
+        letters = nats.stream("DEAD_LETTERS", subjects=["dlq.>"])
+        exec(
+            dead.replace("nats://localhost:4222", nats.url).replace("mode(", 'option("subject", "a.nowhere").mode('),
+            names,
+        )
+        assert nats.info(letters).state.messages == 1
         exec(pushed.replace("nats://localhost:4222", nats.url), names)
         explained = capsys.readouterr().out
         assert "GreaterThan(sequence,1)" in explained
@@ -148,7 +153,7 @@ def test_the_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, _, _, stream, release = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("reading.md"))
+    _, _, _, stream, dead, release = (text.replace("/tmp/", f"{tmp_path}/") for text in examples("reading.md"))
     last, listen, *_ = examples("monitoring.md")  # tests/spark/test_metrics.py runs the others
     with running() as nats:
         jobs = nats.stream("JOBS", retention=RetentionPolicy.WORK_QUEUE, allow_direct=True)
@@ -159,6 +164,17 @@ def test_the_streaming_examples_run(spark: SparkSession, tmp_path: Path, capsys:
             stream.replace("nats://localhost:4222", nats.url).replace("ORDERS", jobs).replace("/orders", "/jobs"), names
         )
         assert spark.read.parquet(f"{tmp_path}/jobs").count() == 2
+        nats.stream("ORDERS", subjects=["orders.>"])
+        letters = nats.stream("DEAD_LETTERS", subjects=["dlq.>"])
+        nats.publish(["orders.1", "orders.2"], [b'{"id": 1}', b"{"])
+        capsys.readouterr()
+        exec(
+            dead.replace("nats://localhost:4222", nats.url).replace(
+                '"stream"', '"startingOffsets", "earliest").option("stream"'
+            ),
+            {"spark": spark},
+        )
+        assert nats.info(letters).state.messages == 1
         bucket = Bucket(nats, "users")
         bucket.put("ada", "bob")
         changes = examples("buckets.md")[1].replace("/tmp/", f"{tmp_path}/").replace("nats://localhost:4222", nats.url)
