@@ -83,6 +83,10 @@ def json_format(
     allow_backslash_escaping_any_character: bool | None = None,
     allow_unquoted_control_chars: bool | None = None,
     ignore_null_fields: bool | None = None,
+    primitives_as_string: bool | None = None,
+    prefers_decimal: bool | None = None,
+    infer_timestamp: bool | None = None,
+    drop_field_if_all_null: bool | None = None,
     max_nesting_depth: int | None = None,
     max_num_len: int | None = None,
     max_string_len: int | None = None,
@@ -120,6 +124,14 @@ def json_format(
         Whether text may contain control characters, as tabs. Default: false.
     ignore_null_fields
         Whether a write leaves out the fields that are null. Default: true.
+    primitives_as_string
+        Without a schema: whether numbers, true and false become text. Default: false.
+    prefers_decimal
+        Without a schema: whether fractions become decimals, not doubles. Default: false.
+    infer_timestamp
+        Without a schema: whether text may become a timestamp. Default: false.
+    drop_field_if_all_null
+        Without a schema: whether fields with only null are left out. Default: false.
     max_nesting_depth
         The deepest nesting of a payload. Default: 1000.
     max_num_len
@@ -149,6 +161,10 @@ def json_format(
             allowBackslashEscapingAnyCharacter=allow_backslash_escaping_any_character,
             allowUnquotedControlChars=allow_unquoted_control_chars,
             ignoreNullFields=ignore_null_fields,
+            primitivesAsString=primitives_as_string,
+            prefersDecimal=prefers_decimal,
+            inferTimestamp=infer_timestamp,
+            dropFieldIfAllNull=drop_field_if_all_null,
             maxNestingDepth=max_nesting_depth,
             maxNumLen=max_num_len,
             maxStringLen=max_string_len,

@@ -140,6 +140,10 @@ FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = (
     ),
     _switch("allowUnquotedControlChars", ("json",), False, "Whether text may contain control characters, as tabs."),
     _switch("ignoreNullFields", ("json",), True, "Whether a write leaves out the fields that are null."),
+    _switch("primitivesAsString", ("json",), False, "Without a schema: whether numbers, true and false become text."),
+    _switch("prefersDecimal", ("json",), False, "Without a schema: whether fractions become decimals, not doubles."),
+    _switch("inferTimestamp", ("json",), False, "Without a schema: whether text may become a timestamp."),
+    _switch("dropFieldIfAllNull", ("json",), False, "Without a schema: whether fields with only null are left out."),
     FormatOption(
         "maxNestingDepth", ("json",), "number", parse_count, 1000, "1000", "The deepest nesting of a payload.",
     ),

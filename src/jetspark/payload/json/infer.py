@@ -1,150 +1,197 @@
-"""Infers the fields of JSON payloads and their types, by the rules of Spark's JSON reader."""
+"""Infers the columns of JSON payloads, as spark.read.json does."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, TypeAlias, Union
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
 from jetspark.jetstream.errors import ConfigError
+from jetspark.payload.json.numbers import decimal_of, to_long
 from jetspark.payload.json.options import JsonOptions
 from jetspark.payload.json.reader import JsonReader, Token
 from jetspark.payload.json.rows import text_of
 from jetspark.payload.json.scanner import BrokenJsonError
+from jetspark.payload.patterns import TimePattern
+from jetspark.payload.time_zones import time_zone
+from jetspark.payload.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
     from jetspark.payload.options import FormatOptions
 
 __all__ = ["infer_schema"]
 
-_Fields: TypeAlias = "dict[str, _Kind]"
-_Kind: TypeAlias = Union[pa.DataType, "_Fields", "_Elements"]
-"""The type of a value; that of an object is a dictionary."""
-
-_MAX_PRECISION: Final = 38
-_LONG: Final = range(-(1 << 63), 1 << 63)
-_DIGITS_OF_LONG: Final = 20
-"""Digits of the decimal into which a long fits, in Spark."""
+_DEEPEST: Final = 100
+_MOST_DIGITS: Final = 38
+_LONG_DIGITS: Final = 20
 
 
-class _Elements:
-    """The type of an array."""
+@dataclass(frozen=True)
+class _Array:
+    element: _Type
 
-    def __init__(self, kind: _Kind) -> None:
-        self.kind = kind
+
+_Type: TypeAlias = "pa.DataType | _Array | dict[str, _Type]"
+"""A type; a dict is an object with the types of its fields. pa.null() is that of values that are always null."""
 
 
 def infer_schema(payloads: pa.BinaryArray | None, options: FormatOptions) -> pa.Schema:
-    """Return the fields of JSON objects, in the order of their names. All are nullable.
+    """Return the columns that JSON payloads have, sorted by name.
 
-    Payloads that are no JSON objects are left out.
+    Payloads that are not JSON objects are ignored.
 
     Raises
     ------
     ConfigError
-        No payload is an object with a field.
+        No payload is a JSON object with a field that is not null.
     """
-    given = JsonOptions.of(options)
-    fields: _Fields = {}
+    inference = _Inference(options)
+    found: _Type = {}
     texts = [] if payloads is None else payloads.drop_null().to_pylist()
-    for payload in texts:
-        try:
-            found = _root(JsonReader(text_of(payload), given))
-        except (BrokenJsonError, RecursionError):
-            continue
-        _add(fields, found)
-    kinds = {name: _arrow(kind) for name, kind in sorted(fields.items())}
-    columns = [pa.field(name, kind) for name, kind in kinds.items() if kind is not None]
-    if not columns:
+    for text in texts:
+        found = _common(found, inference.type_of(text))
+    fields = inference.fields(found)
+    if not fields:
         raise ConfigError(f"none of {len(texts)} payloads is a JSON object with fields; give a schema")
-    return pa.schema(columns)
+    return pa.schema(fields)
 
 
-def _root(reader: JsonReader) -> _Fields:
-    """Return the fields of a payload; none if it is no object."""
-    reader.advance()
-    kind = _read(reader) if reader.token is Token.OBJECT else None
-    return kind if isinstance(kind, dict) else {}
+class _Inference:
+    def __init__(self, options: FormatOptions) -> None:
+        self._options = JsonOptions.of(options)
+        self._as_text = options.get("primitivesAsString", bool)
+        self._decimals = options.get("prefersDecimal", bool)
+        self._timestamps = options.get("inferTimestamp", bool)
+        self._drop_nulls = options.get("dropFieldIfAllNull", bool)
+        forms = {self._options.timestamp_format, self._options.timestamp_ntz_format}
+        self._patterns = [TimePattern(form) if form else None for form in forms]
+        self._zone = time_zone(self._options.time_zone)
 
+    def type_of(self, payload: bytes) -> _Type:
+        """Return the type of a payload; an object without fields if it is no object."""
+        reader = JsonReader(text_of(payload), self._options)
+        try:
+            found = self._value(reader, 0) if reader.advance() is Token.OBJECT else {}
+        except BrokenJsonError:
+            return {}
+        return found
 
-def _read(reader: JsonReader) -> _Kind:
-    """Return the type of the current value, and go to its last token."""
-    token = reader.token
-    if token is Token.OBJECT:
-        fields: _Fields = {}
-        while reader.advance() is not Token.END_OBJECT:
-            reader.advance()  # from the name to the value
-            name = reader.name
-            _add(fields, {name or "": _read(reader)})
+    def _value(self, reader: JsonReader, depth: int) -> _Type:
+        token = reader.token
+        if token is Token.OBJECT or token is Token.ARRAY:
+            if depth > _DEEPEST:
+                reader.fail(f"the nesting is deeper than {_DEEPEST}")
+            return self._object(reader, depth) if token is Token.OBJECT else self._array(reader, depth)
+        if token is Token.TEXT:
+            return self._text(reader.read_text())
+        if token is None or token is Token.NULL:
+            return pa.null()
+        if self._as_text:
+            return pa.string()
+        if token is Token.TRUE or token is Token.FALSE:
+            return pa.bool_()
+        if token is Token.INTEGER:
+            return pa.int64() if to_long(reader.value) is not None else _decimal(Decimal(reader.value)) or pa.float64()
+        if token is not Token.NUMBER:
+            reader.fail("a value is missing")
+        if not self._decimals:
+            return pa.float64()
+        number = decimal_of(reader.value)
+        if number is None:
+            reader.fail("NaN and the infinities are no decimals")
+        return _decimal(number) or pa.float64()
+
+    def _object(self, reader: JsonReader, depth: int) -> _Type:
+        fields: dict[str, _Type] = {}
+        while reader.advance() is Token.NAME:
+            name = reader.name or ""
+            reader.advance()
+            found = self._value(reader, depth + 1)
+            fields[name] = _common(fields[name], found) if name in fields else found
         return fields
-    if token is Token.ARRAY:
-        elements: _Kind = pa.null()
+
+    def _array(self, reader: JsonReader, depth: int) -> _Type:
+        element: _Type = pa.null()
         while reader.advance() is not Token.END_ARRAY:
-            elements = _merge(elements, _read(reader))
-        return _Elements(elements)
-    if token is Token.TEXT:
-        return pa.string() if reader.read_text() else pa.null()  # some writers write "" for null
-    if token is Token.INTEGER:
-        return _integer(reader.read_text())
-    if token is Token.NUMBER:
-        return pa.float64()
-    return pa.bool_() if token in {Token.TRUE, Token.FALSE} else pa.null()
+            element = _common(element, self._value(reader, depth + 1))
+        return _Array(element)
 
-
-def _integer(text: str) -> pa.DataType:
-    value = Decimal(text)
-    if len(text) <= _MAX_PRECISION and int(value) in _LONG:
-        return pa.int64()
-    digits = len(value.as_tuple().digits)
-    return pa.decimal128(digits, 0) if digits <= _MAX_PRECISION else pa.float64()
-
-
-def _add(fields: _Fields, found: _Fields) -> None:
-    for name, kind in found.items():
-        if name:
-            fields[name] = _merge(fields[name], kind) if name in fields else kind
-
-
-def _merge(one: _Kind, other: _Kind) -> _Kind:
-    """Return the type that has the values of both; in doubt a string."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        _add(one, other)
-        return one
-    if isinstance(one, _Elements) and isinstance(other, _Elements):
-        return _Elements(_merge(one.kind, other.kind))
-    if one == pa.null():
-        return other
-    if other == pa.null() or one == other:
-        return one
-    if not isinstance(one, pa.DataType) or not isinstance(other, pa.DataType):
+    def _text(self, text: str) -> _Type:
+        if not text:
+            return pa.null()
+        if self._decimals:
+            number = decimal_of(text.replace(",", ""))
+            kind = None if number is None else _decimal(number)
+            if kind is not None:
+                return kind
+        if self._timestamps and any(
+            parse_timestamp(text, self._zone) is not None
+            if pattern is None
+            else pattern.timestamp(text, self._zone) is not None
+            for pattern in self._patterns
+        ):
+            return pa.timestamp("us", "UTC")
         return pa.string()
-    if pa.float64() in {one, other} and _is_number(one) and _is_number(other):
+
+    def fields(self, found: _Type) -> list[pa.Field]:
+        """Return the fields of an object as columns, without those that have no name or no content."""
+        assert isinstance(found, dict)
+        kinds = {name: self._kind(found[name]) for name in sorted(found, key=_java_order) if name}
+        return [pa.field(name, kind) for name, kind in kinds.items() if kind is not None]
+
+    def _kind(self, found: _Type) -> pa.DataType | None:
+        if isinstance(found, dict):
+            fields = self.fields(found)
+            return pa.struct(fields) if fields else None
+        if isinstance(found, _Array):
+            element = self._kind(found.element)
+            return None if element is None else pa.list_(element)
+        if pa.types.is_null(found):
+            return None if self._drop_nulls else pa.string()
+        return found
+
+
+def _java_order(name: str) -> bytes:
+    return name.encode("utf-16-be", "surrogatepass")
+
+
+def _decimal(number: Decimal) -> pa.DataType | None:
+    """Return the narrowest type of a number; None if it has too many digits."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    precision = max(len(digits), -exponent)
+    return pa.decimal128(precision, -exponent) if exponent <= 0 and precision <= _MOST_DIGITS else None
+
+
+def _common(first: _Type, second: _Type) -> _Type:
+    """Return the type that takes the values of both: text for types that have nothing in common."""
+    if first == second:
+        return first
+    if isinstance(first, dict) and isinstance(second, dict):
+        merged = dict(first)
+        for name, kind in second.items():
+            merged[name] = _common(merged[name], kind) if name in merged else kind
+        return merged
+    if isinstance(first, _Array) and isinstance(second, _Array):
+        return _Array(_common(first.element, second.element))
+    if not isinstance(first, pa.DataType) or not isinstance(second, pa.DataType):
+        return next((other for kind, other in ((first, second), (second, first)) if kind == pa.null()), pa.string())
+    if pa.types.is_null(first) or pa.types.is_null(second):
+        return second if pa.types.is_null(first) else first
+    kinds = {first, second}
+    if pa.float64() in kinds and all(pa.types.is_decimal(kind) or kind in (pa.float64(), pa.int64()) for kind in kinds):
         return pa.float64()
-    digits = _digits(one), _digits(other)
-    if None in digits:
-        return pa.string()
-    return pa.decimal128(max(each or 0 for each in digits), 0)
+    if all(pa.types.is_decimal(kind) or kind == pa.int64() for kind in kinds):
+        return _common_decimal(first, second)
+    return pa.string()
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return kind == pa.float64() or _digits(kind) is not None
-
-
-def _digits(kind: pa.DataType) -> int | None:
-    """Return the digits of a whole number; None for another type."""
-    if kind == pa.int64():
-        return _DIGITS_OF_LONG
-    return kind.precision if pa.types.is_decimal(kind) else None
-
-
-def _arrow(kind: _Kind) -> pa.DataType | None:
-    """Return the type of a column: a string if all values are null; None for an object without fields."""
-    if isinstance(kind, dict):
-        fields = {name: _arrow(each) for name, each in sorted(kind.items())}
-        there = [pa.field(name, each) for name, each in fields.items() if each is not None]
-        return pa.struct(there) if there else None
-    if isinstance(kind, _Elements):
-        element = _arrow(kind.kind)
-        return None if element is None else pa.list_(element)
-    return pa.string() if kind == pa.null() else kind
+def _common_decimal(first: pa.DataType, second: pa.DataType) -> pa.DataType:
+    sizes = [
+        (kind.precision, kind.scale) if pa.types.is_decimal(kind) else (_LONG_DIGITS, 0) for kind in (first, second)
+    ]
+    scale = max(scale for _, scale in sizes)
+    whole = max(precision - scale for precision, scale in sizes)
+    return pa.decimal128(whole + scale, scale) if whole + scale <= _MOST_DIGITS else pa.float64()

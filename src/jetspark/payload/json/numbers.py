@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from math import isfinite
 from typing import Final
 
-__all__ = ["double_text", "to_decimal", "to_float", "to_float32", "to_long"]
+__all__ = ["decimal_of", "double_text", "to_decimal", "to_float", "to_float32", "to_long"]
 
 _NON_NUMERIC: Final = {
     "NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "+INF": math.inf,
@@ -60,8 +60,8 @@ def _round32(value: float) -> float:
     return rounded
 
 
-def to_decimal(text: str, precision: int, scale: int) -> Decimal | None:
-    """Return a number rounded to a scale; None if it is no number or has too many digits."""
+def decimal_of(text: str) -> Decimal | None:
+    """Return the number of a text; None if it is none, or beyond the exponents of Java."""
     match = _DECIMAL.fullmatch(text)
     if match is None or max(text) > "\uffff":
         return None
@@ -71,8 +71,13 @@ def to_decimal(text: str, precision: int, scale: int) -> Decimal | None:
         or not -_INT32 < len(match[1] or match[2] or "") - int(exponent) < _INT32
     ):
         return None
-    value = Decimal(text)
-    if value and value.adjusted() >= precision - scale:
+    return Decimal(text)
+
+
+def to_decimal(text: str, precision: int, scale: int) -> Decimal | None:
+    """Return a number rounded to a scale; None if it is no number or has too many digits."""
+    value = decimal_of(text)
+    if value is None or (value and value.adjusted() >= precision - scale):
         return None
     value = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, Context(prec=precision + 1))
     return value if value.adjusted() < precision - scale or not value else None
