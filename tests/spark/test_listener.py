@@ -16,8 +16,8 @@ from pyspark.sql.streaming.listener import (
 )
 from tests.spark.support import Nats
 
-from jetspark.errors import BadSubjectError, ConfigError
-from jetspark.spark import JetStreamListener, QueryProgress, StreamProgress, progress_of
+from jetspark.errors import ArgumentError, BadSubjectError, ConfigError
+from jetspark.spark import JetStreamListener, QueryMetrics, QueryProgress, StreamProgress, progress_of
 from jetspark.spark.streams.lag import encode_ends
 from jetspark.spark.streams.offsets import StreamExtent, StreamOffset, encode_offsets
 
@@ -197,6 +197,20 @@ def test_a_failed_query_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     listener.onQueryStarted(QueryStartedEvent.fromJson({**document, "name": "", "timestamp": ""}))
     listener.onQueryIdle(QueryIdleEvent.fromJson({**document, "timestamp": ""}))
     assert [record.getMessage() for record in caplog.records] == [f"query {QUERY} failed: first line"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "problem"),
+    [
+        ({"on_progress": 5}, "on_progress takes a function or None, not int: 5"),
+        ({"metrics": QueryMetrics()}, "metrics takes a list of QueryMetrics, not QueryMetrics"),
+        ({"metrics": [print]}, "metrics takes a list of QueryMetrics, not list of builtin_function_or_method"),
+        ({"metrics": None}, "metrics takes a list of QueryMetrics, not None"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named(argument: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ArgumentError, match=f"^JetStreamListener: {problem}$"):
+        JetStreamListener(**argument)
 
 
 def test_a_wrong_subject_or_option_is_refused_at_once() -> None:

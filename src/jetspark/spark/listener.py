@@ -16,6 +16,7 @@ from jetspark.spark.metrics.query_metrics import QueryMetrics
 from jetspark.spark.options.parsed import RedactedOptions
 from jetspark.spark.options.server import ServerOptions, server_options
 from jetspark.spark.progress import QueryProgress, progress_of
+from jetspark.wire.argument_types import kind_of, wrong_type
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (
@@ -53,6 +54,8 @@ class JetStreamListener(StreamingQueryListener):
     ------
     ConfigError, BadSubjectError
         An option or the subject is wrong.
+    ArgumentError
+        `on_progress` is no function, or `metrics` no list.
     """
 
     def __init__(
@@ -64,6 +67,10 @@ class JetStreamListener(StreamingQueryListener):
         options: Mapping[str, str] | None = None,
         metrics: Sequence[QueryMetrics] = (),
     ) -> None:
+        if on_progress is not None and not callable(on_progress):
+            raise wrong_type("JetStreamListener", "on_progress", "a function or None", on_progress)
+        if not kind_of(Sequence[QueryMetrics]).fits(metrics):
+            raise wrong_type("JetStreamListener", "metrics", "a list of QueryMetrics", metrics)
         self._on_progress = on_progress
         self._log_enabled = log
         self._metrics = tuple(metrics)
