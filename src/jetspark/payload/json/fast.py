@@ -111,12 +111,21 @@ class FastDecoder:
         if len(payload) <= self._short:
             return False
         options = self._options
-        if max(map(len, payload.translate(_NUMBERS_ONLY).split()), default=0) > options.max_number:
+        # A longer number covers two of the samples.
+        samples = payload[:: max(1, options.max_number // 2)]
+        if _longest_number(samples) > 1 and _longest_number(payload) > options.max_number:
             return True
+        brackets = payload.count(b"[") + payload.count(b"{")
+        longest_text = min(options.max_string, _LONGEST_NAME)
+        if brackets <= options.max_depth and len(payload) <= longest_text:
+            return False
         # Texts are every second part between quotes, once there are no quotes in them.
         parts = payload.replace(b"\\\\", b"xx").replace(b'\\"', b"xx").split(b'"')
-        longest_text = min(options.max_string, _LONGEST_NAME)
         return max(map(len, parts[1::2]), default=0) > longest_text or _depth(b"".join(parts[::2])) > options.max_depth
+
+
+def _longest_number(payload: bytes) -> int:
+    return max(map(len, payload.translate(_NUMBERS_ONLY).split()), default=0)
 
 
 def _depth(brackets: bytes) -> int:
