@@ -5,6 +5,7 @@ A value that a column does not read, or that `from_json` might read in another w
 
 from __future__ import annotations
 
+import re
 from abc import ABCMeta
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from jetspark.payload.json.json_text import scalar_text
 from jetspark.payload.json.time_columns import (
     DATE_PATTERN,
     LOCAL_PATTERN,
@@ -38,6 +40,7 @@ __all__ = ["FieldReader", "field_reader", "read_value", "record_class"]
 
 _INTEGERS: Final = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 _MICROSECONDS: Final = "us"
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,38}(?:\.[0-9]{1,38})?")
 # Java has limits for exponents; no usual number comes near.
 _DIGITS: Final = 1000
 _FLOAT = np.finfo(np.float32)
@@ -99,7 +102,7 @@ def field_reader(kind: pa.DataType, options: JsonOptions, *, nested: bool = Fals
     if pa.types.is_float32(kind):
         return FieldReader(float, _floats)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _plain(str, kind)
+        return FieldReader(str | int | float | bool, lambda values: (_strings(values, kind), NOTHING))
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return _plain(bytes, kind)
     if pa.types.is_decimal128(kind):
@@ -109,6 +112,14 @@ def field_reader(kind: pa.DataType, options: JsonOptions, *, nested: bool = Fals
 
 def _plain(annotation: Any, kind: pa.DataType) -> FieldReader:
     return FieldReader(annotation, lambda values: (pa.array(values, kind), NOTHING))
+
+
+def _strings(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Return a column of text. Numbers, true and false become the text that Spark gives them."""
+    try:
+        return pa.array(values, kind)
+    except pa.ArrowTypeError:
+        return pa.array([value if isinstance(value, str | None) else scalar_text(value) for value in values], kind)
 
 
 def _floats(values: list[float | None]) -> tuple[pa.Array, NDArray[np.int64]]:
@@ -126,8 +137,8 @@ def _decimals(kind: pa.Decimal128Type) -> FieldReader:
     context = Context(prec=kind.precision, rounding=ROUND_HALF_UP)
 
     def read(value: Any) -> Decimal:
-        # Text, true and lists may come, too.
-        if type(value) is int:
+        # True, lists and objects may come, too.
+        if type(value) is int or (type(value) is str and _DECIMAL.fullmatch(value)):
             value = Decimal(value)
         if type(value) is not Decimal or not -_DIGITS < value.adjusted() < _DIGITS:
             raise ValueError("left to the decoder of rows")

@@ -9,7 +9,7 @@ from typing import Final
 from jetspark.payload.json.numbers import double_text, to_float
 from jetspark.payload.json.reader import JsonReader, Token
 
-__all__ = ["copy_value"]
+__all__ = ["copy_value", "scalar_text"]
 
 _DEEPEST: Final = 1000
 _OPENING: Final[Mapping[Token | None, str]] = {Token.OBJECT: "{", Token.ARRAY: "["}
@@ -56,11 +56,20 @@ def _scalar(reader: JsonReader) -> str:
     if token is Token.INTEGER:
         return "0" if reader.value == "-0" else reader.value
     if token is Token.NUMBER:
-        text = double_text(to_float(reader.value))
-        return text if text[-1].isdigit() else f'"{text}"'
+        return scalar_text(to_float(reader.value))
     if token not in _WORDS:
         reader.fail("a value is missing")
     return _WORDS[token]
+
+
+def scalar_text(value: float | bool) -> str:
+    """Return a number, true or false as Spark renders it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    text = double_text(value)
+    return text if text[-1].isdigit() else f'"{text}"'
 
 
 def _quoted(text: str) -> str:
