@@ -8,17 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.payload.json_cases import JsonCases
+from tests.payload.plain_values import plain_values
 
 from jetspark.payload import BadRecord, make_format
 from jetspark.payload.json.format import JsonFormat
 
-OPTIONS: tuple[dict[str, str], ...] = (
-    {},
-    {"timeZone": "Europe/Berlin"},
-    {"maxNumLen": "5", "maxNestingDepth": "2", "maxStringLen": "4"},
-    {"dateFormat": "yyyy-MM-dd[ HH]", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[XXX]"},
-    {"timestampNTZFormat": "yyyy-MM-dd HH:mm:ss[.S]", "enableDateTimeParsingFallback": "true"},
-)
+LIMITS: tuple[dict[str, str], ...] = ({}, {}, {"maxNumLen": "5", "maxStringLen": "4"})
 
 
 def batch_of(seed: int, count: int) -> tuple[JsonFormat, pa.BinaryArray]:
@@ -27,20 +22,12 @@ def batch_of(seed: int, count: int) -> tuple[JsonFormat, pa.BinaryArray]:
     schema = cases.schema()
     rows: list[bytes | None] = list(cases.payloads(schema, count))
     rows[seed % 7 :: 7] = [None] * len(rows[seed % 7 :: 7])
-    form = make_format("json", schema, OPTIONS[seed % len(OPTIONS)])
+    form = make_format("json", schema, cases.options() | LIMITS[seed % len(LIMITS)])
     assert isinstance(form, JsonFormat)
     return form, pa.array([b"{}", *rows], pa.binary()).slice(1)
 
 
-def cell(column: pa.Array, row: int) -> str:
-    """Text of a value: -0.0 and 0.0 differ, NaN equals itself, and times may be beyond those of Python."""
-    try:
-        return repr(column[row].as_py())
-    except (OverflowError, ValueError):
-        return str(column[row].cast(pa.int64()) if pa.types.is_timestamp(column.type) else column.slice(row, 1))
-
-
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**32))
 def test_payloads_decoded_at_once_are_those_decoded_row_by_row(seed: int) -> None:
     form, payloads = batch_of(seed, 12)
@@ -52,14 +39,14 @@ def test_payloads_decoded_at_once_are_those_decoded_row_by_row(seed: int) -> Non
     decoded.rows.validate(full=True)
     assert decoded.rows.schema == form.schema
     for found, column in zip(decoded.rows.columns, expected, strict=True):
-        assert [cell(found, row) for row in range(len(found))] == [cell(column, row) for row in range(len(column))]
+        assert plain_values(found) == plain_values(column)
     assert list(decoded.bad) == bad
 
 
 def test_the_cases_are_decoded_in_both_ways() -> None:
     total = unread = 0
-    for seed in range(0, 200, len(OPTIONS)):
+    for seed in range(50):
         form, payloads = batch_of(seed, 12)
         total += len(payloads)
-        unread += len(form._fast.decode(payloads, 10_000)[1])
+        unread += len(form._fast.decode(payloads, 10_000)[1]) if form._fast.usable else len(payloads)
     assert 0.1 < unread / total < 0.9
