@@ -62,7 +62,7 @@ def test_each_message_comes_once_while_the_streams_of_a_query_change(
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.matrix
 def test_named_sources_are_moved_added_and_removed(spark: SparkSession, nats: Nats, tmp_path: Path) -> None:
     orders, returns, gifts = (fill(nats, f"{nats.stream()}_{name}", 2) for name in ("ORDERS", "RETURNS", "GIFTS"))
     (example,) = examples("changing-queries.md")
