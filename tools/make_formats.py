@@ -54,13 +54,18 @@ def _function(name: str, options: list[FormatOption]) -> Iterator[str]:
     yield "    ConfigError"
     yield "        An option has a wrong value, or the format cannot give a column of the schema."
     yield '    """'
-    given = ", ".join(f"{option.name}={keyword(option)}" for option in options)
+    given = ", ".join(_argument(option) for option in options)
     yield f'    return make_format("{name}", schema{f", given_options({given})" if given else ""})'
 
 
 def keyword(option: FormatOption) -> str:
     """Return the name of an option in snake case: `timestampNTZFormat` is `timestamp_ntz_format`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", option.name).lower()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", option.name.replace(".", "_")).lower()
+
+
+def _argument(option: FormatOption) -> str:
+    name = option.name
+    return f"{name}={keyword(option)}" if name.isidentifier() else f'**{{"{name}": {keyword(option)}}}'
 
 
 def _type(option: FormatOption) -> str:

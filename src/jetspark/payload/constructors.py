@@ -14,7 +14,7 @@ from jetspark.wire.argument_types import checks_arguments
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["avro_format", "csv_format", "json_format", "text_format"]
+__all__ = ["avro_format", "csv_format", "json_format", "protobuf_format", "text_format"]
 
 
 @checks_arguments()
@@ -279,6 +279,66 @@ def csv_format(
             quoteAll=quote_all,
             escapeQuotes=escape_quotes,
             maxColumns=max_columns,
+        ),
+    )
+
+
+@checks_arguments()
+def protobuf_format(
+    schema: pa.Schema,
+    *,
+    message_name: str | None = None,
+    protobuf_descriptor_file: str | None = None,
+    protobuf_descriptor: str | None = None,
+    emit_default_values: bool | None = None,
+    enums_as_ints: bool | None = None,
+    upcast_unsigned_ints: bool | None = None,
+    unwrap_primitive_wrapper_types: bool | None = None,
+    recursive_fields_max_depth: int | None = None,
+) -> PayloadFormat:
+    """Return the format `protobuf`. An option that is None has its default.
+
+    Parameters
+    ----------
+    schema
+        Columns to decode or to encode.
+    message_name
+        The name of the messages, with its package if two messages have this name. Default: none; needed.
+    protobuf_descriptor_file
+        A file with the descriptors of the message, as `protoc --include_imports --descriptor_set_out` writes
+        it. It is read once, where the read or write is planned. Default: none.
+    protobuf_descriptor
+        The content of such a file. Default: none.
+    emit_default_values
+        Whether a field that has no value and no presence is its default; otherwise it is null. Default: false.
+    enums_as_ints
+        Whether enums are numbers, if the fields are inferred. Default: false.
+    upcast_unsigned_ints
+        Whether unsigned numbers get a wider type, if the fields are inferred. Otherwise large ones are
+        negative. Default: false.
+    unwrap_primitive_wrapper_types
+        Whether messages such as Int32Value are their values, if the fields are inferred. Default: false.
+    recursive_fields_max_depth
+        How often a message may be inside of itself, if the fields are inferred: 1 to 10. Default: none; such a
+        message is refused.
+
+    Raises
+    ------
+    ConfigError
+        An option has a wrong value, or the format cannot give a column of the schema.
+    """
+    return make_format(
+        "protobuf",
+        schema,
+        given_options(
+            messageName=message_name,
+            protobufDescriptorFile=protobuf_descriptor_file,
+            protobufDescriptor=protobuf_descriptor,
+            **{"emit.default.values": emit_default_values},
+            **{"enums.as.ints": enums_as_ints},
+            **{"upcast.unsigned.ints": upcast_unsigned_ints},
+            **{"unwrap.primitive.wrapper.types": unwrap_primitive_wrapper_types},
+            **{"recursive.fields.max.depth": recursive_fields_max_depth},
         ),
     )
 

@@ -28,6 +28,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "avro": "jetspark.payload.avro",
     "json": "jetspark.payload.json.format",
     "csv": "jetspark.payload.csv.format",
+    "protobuf": "jetspark.payload.protobuf",
     "text": "jetspark.payload.text",
 }
 """The module of each format. Its function create(schema, options) returns the format; create_encoder, if there is one,

@@ -20,6 +20,7 @@ __all__ = [
     "parse_avro_encoding",
     "parse_boolean",
     "parse_count",
+    "parse_depth",
     "parse_format_options",
     "parse_schema_id",
     "parse_time_zone",
@@ -87,6 +88,13 @@ def parse_avro_encoding(text: str) -> str:
     if text not in {"binary", "single-object", "confluent"}:
         raise ValueError("it must be binary, single-object or confluent")
     return text
+
+
+def parse_depth(text: str) -> int:
+    """Parse a depth of messages: a number from 1 to 10."""
+    if text not in {str(depth) for depth in range(1, 11)}:
+        raise ValueError("it must be a number from 1 to 10")
+    return int(text)
 
 
 def parse_schema_id(text: str) -> int:
@@ -200,6 +208,35 @@ FORMAT_OPTIONS: Final[tuple[FormatOption, ...]] = (
         "avroSchemas", ("avro",), "JSON", str, "", "none",
         "Further schemas that payloads may have. For `confluent`: an object of ids and schemas. For `single-object`: "
         "an array of schemas. A column that one of them does not have is null.",
+    ),
+    FormatOption(
+        "messageName", ("protobuf",), "name", str, "", "none; needed",
+        "The name of the messages, with its package if two messages have this name.",
+    ),
+    FormatOption(
+        "protobufDescriptorFile", ("protobuf",), "path", str, "", "none",
+        "A file with the descriptors of the message, as `protoc --include_imports --descriptor_set_out` writes it. It "
+        "is read once, where the read or write is planned.",
+    ),
+    FormatOption(
+        "protobufDescriptor", ("protobuf",), "base64", str, "", "none", "The content of such a file.",
+    ),
+    _switch(
+        "emit.default.values", ("protobuf",), False,
+        "Whether a field that has no value and no presence is its default; otherwise it is null.",
+    ),
+    _switch("enums.as.ints", ("protobuf",), False, "Whether enums are numbers, if the fields are inferred."),
+    _switch(
+        "upcast.unsigned.ints", ("protobuf",), False,
+        "Whether unsigned numbers get a wider type, if the fields are inferred. Otherwise large ones are negative.",
+    ),
+    _switch(
+        "unwrap.primitive.wrapper.types", ("protobuf",), False,
+        "Whether messages such as Int32Value are their values, if the fields are inferred.",
+    ),
+    FormatOption(
+        "recursive.fields.max.depth", ("protobuf",), "number", parse_depth, 0, "none; such a message is refused",
+        "How often a message may be inside of itself, if the fields are inferred: 1 to 10.",
     ),
 )  # fmt: skip
 """All options of formats, in the order of the documentation."""

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jetspark.payload.avro.schema import AvroType
+from jetspark.payload.texts import text_column
 
 __all__ = ["Leaf", "find_leaf", "natural_leaf"]
 
@@ -101,7 +102,7 @@ def find_leaf(node: AvroType, target: pa.DataType) -> Leaf | None:
         case "enum":
             found = (_symbols(node, target), f"has no symbol of enum {node.name}") if _is_text(target) else None
         case "string":
-            found = (_text(target), "is not UTF-8") if _is_text(target) else None
+            found = (lambda values: text_column(values, target), "is not UTF-8") if _is_text(target) else None
         case "bytes" | "fixed":
             found = _bytes(node, target)
     return None if found is None else Leaf(physical, target, *found, _reverse(node, target))
@@ -191,19 +192,6 @@ def _symbols(node: AvroType, target: pa.DataType) -> Callable[[pa.Array], Conver
         faults = (numbers < 0) | (numbers >= len(names))
         places = pa.array(np.where(faults, 0, numbers), mask=values.is_null().to_numpy(zero_copy_only=False))
         return pa.array(names, target).take(places), faults if faults.any() else None
-
-    return convert
-
-
-def _text(target: pa.DataType) -> Callable[[pa.Array], Converted]:
-    def convert(values: pa.Array) -> Converted:
-        try:
-            return values.cast(target), None
-        except pa.ArrowInvalid:
-            texts = [None if each is None else each.decode("utf-8", "replace") for each in values.to_pylist()]
-        done = pa.array(texts, target)
-        # Only a text that was UTF-8 has the same bytes again.
-        return done, pc.not_equal(done.cast(pa.binary()), values).fill_null(False).to_numpy(zero_copy_only=False)
 
     return convert
 
