@@ -235,6 +235,7 @@ def batch_read(nats: Nats, stream: str, schema: StructType = ORDERS, /, **option
     return [row for part in made.partitions() for batch in made.read(part) for row in batch.to_pylist()]
 
 
+@pytest.mark.matrix
 def test_a_query_that_repeats_its_micro_batch_has_each_dead_letter_once(
     spark: SparkSession, nats: Nats, tmp_path: Path
 ) -> None:
@@ -252,7 +253,6 @@ def test_a_query_that_repeats_its_micro_batch_has_each_dead_letter_once(
         ids.add(query.id)
         (checkpoint / "commits" / "0").unlink()  # as if the driver was killed before the commit
         (checkpoint / "commits" / ".0.crc").unlink(missing_ok=True)
-    assert len(ids) == 1
     assert spark.read.parquet(str(tmp_path / "rows")).count() == 20
     found = Counter(letter["Jetspark-Query"] for letter in letters(nats, dead))
     assert found.pop(ids.pop()) == 10  # the query is another job than the batch
@@ -306,6 +306,26 @@ def test_a_repeated_micro_batch_of_a_read_has_each_dead_letter_once(nats: Nats) 
         end = latest(made, start)
         rows = [row for part in made.partitions(start, end) for batch in made.read(part) for row in batch.to_pylist()]
         assert (len(rows), len(letters(nats, dead))) == (20, 10)
+    nats.publish([f"{stream}.a"])
+    latest(made, end)
+    assert made.reportLatestOffset()["deadLetters"] == {f"{dead}.orders": 10}
+
+
+def test_a_stream_of_a_pattern_that_would_bring_the_dead_letters_ends_the_query(nats: Nats) -> None:
+    dead, name = nats.stream(), f"{nats.stream()}_NEW"
+    nats.stream(f"{name}_1")
+    given = {"servers": nats.url, "streamPattern": f"{name}_*", "payloadFormat": "json", "pollInterval": "10ms"}
+    made = JetStreamDataSource({**given, "deadLetterSubject": f"{dead}.orders"}).streamReader(ORDERS)
+    assert isinstance(made, JetStreamStreamReader)
+    start = made.initialOffset()
+    nats.stream(f"{name}_2", subjects=None, sources=[StreamSource(name=dead)])
+
+    def poll(times: int = 100) -> None:
+        for _ in range(times):
+            latest(made, start)
+
+    with pytest.raises(ConfigError, match=f"stream {dead} .*reads stream {name}_2, so it would read its own dead"):
+        poll()
 
 
 def test_the_newest_messages_of_subjects_have_dead_letters_too(nats: Nats) -> None:

@@ -70,11 +70,27 @@ def test_lag_and_rate_are_computed_from_the_offsets() -> None:
         avg_lag=1.0,
         bytes_behind=None,
         seconds_behind=None,
+        dead_letters=None,
         streams={"A": StreamProgress(3, 6, 8, 2), "B": StreamProgress(9, 11, 11, 0)},
     )
     assert str(found) == (
         "query orders batch 3: 5 rows in 0.500 s (10/s), lag 2: A up to 5 (lag 2), B up to 10 (lag 0)"
     )
+
+
+def test_the_number_of_dead_letters_is_reported() -> None:
+    def latest(count: object, subject: str = "dlq") -> dict[str, object]:
+        return source(offset(A=3), offset(A=6), {**offset(A=8), "deadLetters": {subject: count}})
+
+    found = progress_of(progress(latest(3), latest(3), latest(4, "other")))
+    assert found is not None
+    assert found.dead_letters == 7  # a subject counts once
+    assert str(found).endswith(", 7 dead letters on their subject")
+    wrongs: tuple[object, ...] = ("3", None, [], True)
+    for wrong in wrongs:
+        found = progress_of(progress(latest(wrong)))
+        assert found is not None
+        assert found.dead_letters is None
 
 
 def test_a_query_with_several_sources_has_one_summary() -> None:

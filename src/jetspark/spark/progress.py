@@ -89,6 +89,9 @@ class QueryProgress:
         Their bytes, estimated, of all streams.
     seconds_behind
         The largest of all streams for which it is known.
+    dead_letters
+        Messages on the subject of option `deadLetterSubject` when the batch was planned, whichever query they are of.
+        None without this option, or if the server did not say.
     streams
         Progress of each stream, by its name. If several sources read a stream, the one with the larger lag.
     """
@@ -106,15 +109,17 @@ class QueryProgress:
     avg_lag: float | None
     bytes_behind: int | None
     seconds_behind: float | None
+    dead_letters: int | None
     streams: Mapping[str, StreamProgress]
 
     def __str__(self) -> str:
         streams = ", ".join(
             f"{name} up to {each.end - 1} ({_lag_text(each.lag)})" for name, each in self.streams.items()
         )
+        letters = "" if self.dead_letters is None else f", {self.dead_letters} dead letters on their subject"
         return (
             f"query {self.name or self.query_id} batch {self.batch_id}: {self.rows} rows in {self.seconds:.3f} s "
-            f"({self.rows_per_second:.0f}/s), {_lag_text(self.lag)}: {streams}"
+            f"({self.rows_per_second:.0f}/s), {_lag_text(self.lag)}: {streams}{letters}"
         )
 
 
@@ -135,10 +140,12 @@ def progress_of(progress: StreamingQueryProgress | None) -> QueryProgress | None
     if progress is None:
         return None
     streams: dict[str, StreamProgress] = {}
+    letters: dict[str, int] = {}
     rows = 0
     for source in progress.sources:
         found = _streams_of(source)
         rows += source.numInputRows if found else 0
+        letters |= _dead_letters_of(source) if found else {}
         for name, each in found.items():
             if name not in streams or (each.lag or 0) > (streams[name].lag or 0):
                 streams[name] = each
@@ -163,6 +170,7 @@ def progress_of(progress: StreamingQueryProgress | None) -> QueryProgress | None
         seconds_behind=max(
             (each.seconds_behind for each in streams.values() if each.seconds_behind is not None), default=None
         ),
+        dead_letters=sum(letters.values()) if letters else None,
         streams=streams,
     )
 
@@ -194,6 +202,17 @@ def _entries(offset: str | None) -> dict[str, dict[str, Any]]:
         return entries if all(type(each["next"]) is int for each in entries.values()) else {}
     except (msgspec.DecodeError, TypeError, KeyError, AttributeError):
         return {}
+
+
+def _dead_letters_of(source: SourceProgress) -> dict[str, int]:
+    """Return the number of dead letters by subject; empty if it is not known."""
+    try:
+        found = decode_json(_decoder, source.latestOffset or "").get("deadLetters")
+    except msgspec.DecodeError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(subject): count for subject, count in found.items() if type(count) is int}
 
 
 def _lag_text(lag: int | None) -> str:

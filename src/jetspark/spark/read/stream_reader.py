@@ -32,7 +32,7 @@ from jetspark.spark.read.admission import (
     default_read_limit,
     effective_limits,
 )
-from jetspark.spark.read.dead_letters import check_dead_letters
+from jetspark.spark.read.dead_letters import DeadLetterCount
 from jetspark.spark.read.loss_reports import LossReports
 from jetspark.spark.read.partitions import StreamPartition, plan_partitions, whole_partition
 from jetspark.spark.read.range_reader import RangeReader
@@ -88,8 +88,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._losses = LossReports(options.read)
         self._verified: dict[str, StreamOffset] = {}  # by stream, the last offset up to which it held what was read
         self._reached: Mapping[str, StreamOffset] = {}
-        self._has_planned = False
-        self._warned_without_snapshot = False
+        self._has_planned = self._warned_without_snapshot = False
+        self._dead_letters = DeadLetterCount(options.read)
 
     # -- methods that Spark calls, in its order --------------------------------------------------------------------
 
@@ -137,8 +137,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
         """Return the ends of the streams at the last refresh, the lag and the filters, for the query's progress."""
-        extents = self._states.extents
-        return encode_ends(self._refresh() if extents is None else extents, self._reached, self._subjects())
+        extents = self._refresh() if self._states.extents is None else self._states.extents
+        return encode_ends(extents, self._reached, self._subjects()) | self._dead_letters.at(self._reached)
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
         """Split the range between two offsets.
@@ -246,11 +246,12 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _refresh(self, reached: Mapping[str, StreamOffset] | None = None) -> Mapping[str, StreamExtent]:
         if self._states.extents is None:
             exit_on_sigterm()
-            check_dead_letters(self._options.read)
+            self._dead_letters.check()
         extents = self._states.refresh(reached)
         infos = self._states.infos
         self._prepared &= infos.keys()
         while new := {stream: infos[stream] for stream in infos.keys() - self._prepared}:
+            self._dead_letters.check_added(new)
             warn_of_silent_expiry(new, self._options.read.bucket)
             self._releaser.prepare(new)  # before the refresh that is used: interest begins here
             self._prepared.update(new)

@@ -18,7 +18,7 @@ from jetspark.spark.options.server import ServerOptions
 if TYPE_CHECKING:
     from jetspark.bulk import Connection
 
-__all__ = ["find_dead_letter_stream", "has_stream"]
+__all__ = ["count_dead_letters", "find_dead_letter_stream", "has_stream"]
 
 R = TypeVar("R")
 
@@ -78,6 +78,12 @@ def find_dead_letter_stream(
                 )
     most = config.max_msg_size or 0
     return replace(options, stream=stream, max_size=most if most > 0 else None)
+
+
+def count_dead_letters(connection: Connection, server: ServerOptions, options: DeadLetterOptions) -> int:
+    """Return the number of messages on the subject of the dead letters; `options` name their stream."""
+    info = server.request(connection, StreamInfoRequest(options.stream, subjects_filter=options.subject))
+    return (info.state.subjects or {}).get(options.subject, 0)
 
 
 def has_stream(connection: Connection, server: ServerOptions, subject: str) -> bool:
