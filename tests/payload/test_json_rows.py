@@ -79,6 +79,7 @@ def test_a_document_gives_these_values(payload: str | bytes, values: list[object
         ('{"b":2.0,"a":"z"}', ["z", None]),
         ('{"b":[1,{"b":2}],"a":"z"}', ["z", None]),
         ('{"a":"x\\q,"b":2}', [None, 2]),
+        ('{"b":"x\n,"b":9}', [None, 9]),
         ('{"a":"x\\qy","b":2}', [None, None]),
         ('{"a":tru,"b":2}', [None, None]),
         ('{"a":[tru,2],"b":1}', [None, 1]),
@@ -193,7 +194,7 @@ def test_a_value_is_read_as_its_type(kind: pa.DataType, text: str, expected: obj
 def test_a_value_of_another_type_names_its_field() -> None:
     decoder = RowDecoder(TEXT_AND_INT, parse_format_options("json", {}))
     _, reason = decoder.decode_row(b'{"b":"x"}')
-    assert reason == "field 'b': text is not an integer of 32 bits (before character 6)"
+    assert reason == "field 'b': text is not an integer of 32 bits (before character 8)"
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ def row_reader(schema: pa.Schema, options: JsonOptions) -> FieldsReader:
 
 
 def _fail(reader: JsonReader, wanted: str) -> NoReturn:
+    if reader.token is Token.TEXT:
+        reader.read_text()  # Spark reads the text here, so a fault in it is a fault of this field alone
     name = reader.name
     place = "" if name is None else f"field {name[:100]!r}: "
     found = "nothing" if reader.token is None else reader.token.value
