@@ -64,6 +64,7 @@ def test_a_record_is_cut_into_its_fields(text: str, wanted: list[str] | None) ->
         ("a\tb", {"delimiter": r"\t"}, ["a", "b"]),
         ('"a""b",c', {"escape": '"'}, ['a"b', "c"]),
         ('"a,b"', {"quote": ""}, ['"a', 'b"']),
+        ('"a#",b', {"charToEscapeQuoteEscaping": "#"}, ["a#", "b"]),
         ("#a,b", {"comment": "#"}, None),
         (" a ,\tb ", {"ignoreLeadingWhiteSpace": "true", "ignoreTrailingWhiteSpace": "true"}, ["a", "b"]),
         ('"",', {"emptyValue": "EMPTY", "nullValue": "NULL"}, ["EMPTY", "NULL"]),

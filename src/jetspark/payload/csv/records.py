@@ -29,6 +29,7 @@ class RecordReader:
         self._trim_end = bool(options.trim_end)
         self._end = re.compile(f"{re.escape(options.separator)}|{_END}")
         special = {sign for sign in (self._quote, self._escape, self._escape_escape) if sign != _NONE} or {_NONE}
+        self._escaped = re.compile(f"{re.escape(self._escape)}[{re.escape(self._quote + self._escape_escape)}]")
         self._special = re.compile(f"[{''.join(map(re.escape, sorted(special)))}]")
 
     def read(self, text: str) -> list[str] | None:
@@ -77,6 +78,9 @@ class RecordReader:
         """Return the value that begins with the quote at a place, and where it ends."""
         parts: list[str] = []
         at = start + 1
+        end = text.find(self._quote, at)
+        if end > 0 and text[end + 1 : end + 2] == self._separator and not self._escaped.search(text, at, end + 1):
+            return text[at:end] or self._empty, end + 1
         while match := self._special.search(text, at):
             place = match.start()
             parts.append(text[at:place])
