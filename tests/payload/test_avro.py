@@ -90,7 +90,8 @@ def test_a_changed_payload_is_a_row_or_a_bad_record(example: tuple[str, Values],
     for row, content in enumerate(payloads):
         alone = avro.decode(pa.array([content], pa.binary()))
         assert [record.reason for record in alone.bad] == [each.reason for each in decoded.bad if each.row == row]
-        assert repr(alone.rows.to_pylist()) == repr(decoded.rows.slice(row, 1).to_pylist())  # NaN differs from itself
+        # As text: NaN differs from itself, and Python has no dates after the year 9999.
+        assert list(map(str, alone.rows.columns)) == list(map(str, decoded.rows.slice(row, 1).columns))
 
 
 ORDER = json.dumps(
