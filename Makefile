@@ -1,7 +1,7 @@
 # Everything a fresh machine needs is Python 3.11 or newer and `make`; the targets do their own set-up, once.
 #   make demo          flights -> JetStream -> streaming queries -> Parquet and delays; Spark is killed in between
 #   make test          lint, types, layers, and each behaviour once; ten minutes on two idle cores
-#   make matrix        every test: both fronts on three server profiles, clusters, faults, examples on Spark; mutants
+#   make matrix        every test: both fronts on three server profiles, clusters, faults, Spark 4.2 as well; mutants
 #   make mutants       small changes of 100 lines, one at a time; prints those that the fast tests miss (ARGS="--seed 2")
 #   make sync          the keywords of configurations and the blocking front, made anew
 #   make api           docs/api.md, the list of public names, made from the code
@@ -27,7 +27,7 @@ READY := .venv/.project
 WITH_JAVA = JAVA_HOME="$$($(BIN)/python tools/java_home.py)" && export JAVA_HOME && \
 	PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python"
 
-.PHONY: help setup demo test matrix lint types layers sync api pytest pytest-all mutants chaos fuzz soak \
+.PHONY: help setup demo test matrix lint types layers sync api pytest pytest-all pytest-old-spark mutants chaos fuzz soak \
 	peers conformance bench lock clean
 
 help:
@@ -50,7 +50,7 @@ demo: $(READY)
 
 test: lint types layers pytest
 
-matrix: lint types layers pytest-all mutants
+matrix: lint types layers pytest-all pytest-old-spark mutants
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -91,6 +91,18 @@ endif
 pytest-all: $(READY)
 	$(PYTEST) --matrix $(SHARED)
 	$(PYTEST) --matrix $(ON_SPARK)
+
+# The oldest Spark that pyproject.toml allows, in an environment of its own.
+OLD_SPARK := .venv-spark-4.2
+$(OLD_SPARK)/.ready: requirements.lock pyproject.toml
+	$(PYTHON) -m venv --clear $(OLD_SPARK)
+	$(OLD_SPARK)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(OLD_SPARK)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "pyspark==4.2.*"
+	$(OLD_SPARK)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+pytest-old-spark: $(OLD_SPARK)/.ready
+	$(subst $(BIN),$(OLD_SPARK)/bin,$(PYTEST)) $(ON_SPARK)
 
 mutants: $(READY)
 	$(BIN)/python -m tools.mutants $(ARGS)
