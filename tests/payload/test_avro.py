@@ -322,6 +322,15 @@ def test_the_confluent_header_has_an_id_and_each_id_a_schema() -> None:
         both.encode(decoded.rows)
 
 
+def test_a_schema_that_a_write_cannot_fill_is_refused_when_the_write_is_planned() -> None:
+    options = {"avroSchema": ORDER}
+    assert make_format("avro", COLUMNS, options, to_encode=True).schema == COLUMNS
+    with pytest.raises(errors.ConfigError, match=r"field state .enum shop.State. of the Avro schema may not be null"):
+        make_format("avro", pa.schema([("id", pa.int64())]), options, to_encode=True)
+    with pytest.raises(errors.ConfigError, match="set avroSchemaId"):
+        make_format("avro", COLUMNS, {**options, "avroEncoding": "confluent"}, to_encode=True)
+
+
 def test_without_an_id_all_ids_are_read_and_none_is_written() -> None:
     avro = _avro(_record("long"), avroEncoding="confluent")
     decoded = avro.decode(pa.array([b"\0\0\0\0\x08\x02", b"\0\xff\xff\xff\xff\x04"], pa.binary()))

@@ -25,7 +25,7 @@ from jetspark.payload.formats import Decoded
 from jetspark.payload.options import FormatOptions
 from jetspark.wire.files import read_file
 
-__all__ = ["AvroFormat", "create", "infer_schema"]
+__all__ = ["AvroFormat", "create", "create_encoder", "infer_schema"]
 
 _HEADERS: Final = {
     "single-object": Header(SINGLE_OBJECT, 8, "fingerprint"),
@@ -129,6 +129,19 @@ def create(schema: pa.Schema, options: FormatOptions) -> AvroFormat:
     encoding = options.get("avroEncoding", str)
     made = AvroFormat(schema, tuple(_named_schemas(options, encoding)), _HEADERS.get(encoding))
     assert made.plans
+    return made
+
+
+def create_encoder(schema: pa.Schema, options: FormatOptions) -> AvroFormat:
+    """Return the format, for `encode`.
+
+    Raises
+    ------
+    ConfigError
+        As of `create`; or a field that may not be null has no column, or the id of the schema is missing.
+    """
+    made = create(schema, options)
+    made.encode(pa.RecordBatch.from_pylist([], schema))  # checks them
     return made
 
 
