@@ -3,7 +3,7 @@
 The import needs neither numpy nor pyarrow. `jetspark.bulk` and `jetspark.spark` use it.
 """
 
-from jetspark.payload.constructors import avro_format, csv_format, json_format, text_format
+from jetspark.payload.constructors import avro_format, csv_format, json_format, protobuf_format, text_format
 from jetspark.payload.formats import BadRecord, Decoded, PayloadFormat, make_format
 from jetspark.payload.modes import ParseMode
 from jetspark.payload.rows import DecodedRows, DecodeOptions, RowDecoder
@@ -20,5 +20,6 @@ __all__ = [
     "csv_format",
     "json_format",
     "make_format",
+    "protobuf_format",
     "text_format",
 ]
