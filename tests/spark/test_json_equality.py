@@ -18,6 +18,8 @@ from tests.payload.plain_values import plain_values
 
 from jetspark.payload import make_format
 
+pytestmark = pytest.mark.spark
+
 SEED = int(os.environ.get("JETSPARK_JSON_SEED", "1"))
 CORRUPT = "_corrupt_record"
 DOUBLE_IN_TEXT = re.compile(r"-?\d+\.\d+(?:E-?\d+)?")

@@ -15,6 +15,8 @@ from tests.payload.json_cases import JsonCases
 from jetspark import errors
 from jetspark.payload.formats import infer_schema
 
+pytestmark = pytest.mark.spark
+
 OPTIONS: tuple[dict[str, str], ...] = (
     {},
     {"inferTimestamp": "true"},
