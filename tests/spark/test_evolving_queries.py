@@ -17,6 +17,7 @@ from tests.spark.support import Nats
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.matrix
 def test_each_message_comes_once_while_the_streams_of_a_query_change(
     spark: SparkSession, nats: Nats, tmp_path: Path
 ) -> None:
